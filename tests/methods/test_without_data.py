@@ -176,8 +176,8 @@ def test_a_network_of_two_inputs(kind: str) -> None:
 
 
 def test_batches_that_do_not_tell_the_inputs_need_an_example() -> None:
-    network, one, other = two_inputs()
-    loader: DataLoader[Any] = DataLoader(TensorDataset(one, other), batch_size=30)
+    network, one, _ = two_inputs()
+    loader: DataLoader[Any] = DataLoader(TensorDataset(one), batch_size=30)
     with pytest.raises(ModelError, match="missing 1 required positional argument: 'other'"):
         resized(network, loader, budget=Budget(parameters=150))
 
@@ -230,3 +230,52 @@ def test_searches_need_labelled_samples(model: nn.Module, x: Tensor, method: str
 def test_calibration_without_samples_is_refused(model: nn.Module, x: Tensor) -> None:
     with pytest.raises(DataError, match="the calibration data are empty"):
         resized(model, x[:0], budget=Budget(parameters=120))
+
+
+class Graph(nn.Module):
+    """Sums what edges bring to nodes, then the nodes of each graph."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.head = nn.Linear(5, 16), nn.Linear(16, 2)
+
+    def forward(self, nodes: Tensor, edges: Tensor, graphs: Tensor) -> Tensor:
+        hidden = torch.tanh(self.hidden(nodes))
+        hidden = hidden.index_add(0, edges[1], hidden[edges[0]])
+        given: Tensor = self.head(hidden.new_zeros(3, hidden.shape[1]).index_add(0, graphs, hidden))
+        return given
+
+
+class OneMapping(nn.Module):
+    """Reads one mapping, as an argument."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = TwoInputs()
+
+    def forward(self, batch: dict[str, Tensor]) -> Tensor:
+        given: Tensor = self.inner(batch["one"], batch["other"])
+        return given
+
+
+@pytest.mark.parametrize("kind", ["inputs", "inputs and labels", "a graph", "a mapping"])
+def test_batches_alone_tell_what_a_network_is_called_with(kind: str) -> None:
+    network, one, other = two_inputs()
+    batches: list[tuple[Any, ...]] = [(one[:9], other[:9]), (one[9:], other[9:])]
+    if kind == "inputs and labels":
+        batches = [(*batch, torch.zeros(len(batch[0]))) for batch in batches]
+    if kind == "a graph":
+        with isolated(0):
+            network = Graph().eval()
+        batches = [(drawn(12, 5), torch.randint(12, (2, 30)), torch.arange(12) // 4) for _ in range(2)]
+    if kind == "a mapping":
+        network, batches = OneMapping().eval(), [({"one": one, "other": other},) for one, other in batches]
+    whole = sum(parameter.numel() for parameter in network.parameters())
+    small = resize(network, calibration=batches, budget=Budget(parameters=whole // 2), settling=0, latency=False)
+    assert small.after.parameters <= whole // 2
+    macs = small.before.macs // 2
+    outcome = resize(network, calibration=batches, budget=Budget(macs=macs), settling=0, latency=False)
+    assert macs // 2 < outcome.after.macs <= macs
+    if kind == "inputs":
+        given = resize(network, calibration=batches, example_input=batches[0], settling=0, latency=False)
+        assert small.before.macs == given.before.macs

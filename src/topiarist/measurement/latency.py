@@ -1,4 +1,7 @@
-"""How long a network takes for one sample, in torch or in ONNX Runtime, on a given number of threads."""
+"""How long a network takes for one sample, in torch or in ONNX Runtime, on a given number of threads.
+
+One thread is timed by its own clock (see `tables/timing.py`): other work on the machine hardly changes what it shows.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from torch import nn
 
 from topiarist.errors import SettingsError
 from topiarist.measurement.cost import runner
+from topiarist.measurement.tables.timing import Clock, clock_for
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.storage.onnx_export import Session
 from topiarist.threads import torch_threads
@@ -44,7 +48,7 @@ def time_sample(model: nn.Module, example: Inputs, *, repeats: int = REPEATS, th
             torch.accelerator.synchronize(device)
 
     with torch_threads(threads), evaluating(model):
-        return time_calls(run, repeats=repeats)
+        return time_calls(run, clock_for(threads, device.type), repeats=repeats)
 
 
 def time_onnx(
@@ -53,30 +57,31 @@ def time_onnx(
     """Time an ONNX file on the CPU for one sample (1, *shape) as the file reads it; zeros where none is given."""
     session = Session(Path(path), threads=threads)
     x = session.sample if sample is None else sample
-    return time_calls(lambda: session(x), repeats=repeats)
+    return time_calls(lambda: session(x), clock_for(threads), repeats=repeats)
 
 
-def time_calls(run: Callable[[], object], *, repeats: int = REPEATS) -> Latency:
+def time_calls(run: Callable[[], object], clock: Clock, *, repeats: int = REPEATS) -> Latency:
     """Time something that is called again and again, after a moment to warm up."""
     if repeats < 1:
         raise SettingsError(f"repeats must be at least 1; found {repeats}")
     warm_up_end = perf_counter() + WARM_UP_SECONDS
-    while _time_once(run) and perf_counter() < warm_up_end:
-        pass
+    run()
+    while perf_counter() < warm_up_end:
+        run()
     end = perf_counter() + MOST_SECONDS
     seconds: list[float] = []
     while len(seconds) < repeats and not (len(seconds) >= FEWEST_REPEATS and perf_counter() > end):
-        seconds.append(_time_once(run))
+        seconds.append(_time_once(run, clock))
         if len(seconds) % REPEATS_PER_LOOK == 0 and is_stable(seconds):
             break
     low, median, high = 1000 * numpy.percentile(seconds, [25, 50, 75])
     return Latency(float(median), float(high - low))
 
 
-def _time_once(run: Callable[[], object]) -> float:
-    start = perf_counter()
+def _time_once(run: Callable[[], object], clock: Clock) -> float:
+    start = clock()
     run()
-    return perf_counter() - start
+    return clock() - start
 
 
 def is_stable(seconds: list[float]) -> bool:

@@ -32,7 +32,7 @@ def time_network(
         found = [time_sample(model, example, repeats=repeats, threads=threads) for _ in range(rounds)]
     else:
         call = onnx_call(model, example, runtime=runtime, threads=threads)
-        found = [time_calls(call, repeats=repeats) for _ in range(rounds)]
+        found = [time_calls(call, clock_for(threads), repeats=repeats) for _ in range(rounds)]
     return min(found, key=lambda timed: timed.median_ms)
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
@@ -16,12 +17,13 @@ from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import footprint
 from topiarist.measurement.tables.prediction import LatencyModel
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.randomness import generator
-from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
+from topiarist.randomness import generator, isolated
+from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for, batches_without_example
 from topiarist.surgery.choice.costs import Costs, Measure, Timing
 from topiarist.surgery.proving import proven
 from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
+from topiarist.tracing.running import call
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits, weights_of
 
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
@@ -147,6 +149,9 @@ class Request:
 
     def _traced(self) -> Anatomy:
         found = anatomy(self.model, self.job.example_input, ignored=self.job.ignored)
+        given = self.job.example_input
+        if self.job.sample is given and not callable(given) and not isinstance(given, Tensor):
+            found = replace(found, samples=1)  # a graph, whose rows are no samples
         if self.memory is self.job.memory:
             return proven(self.model, self.job.example_input, anatomy=found)
         whole = self.job.anatomy  # what was proven before a cut holds after it: the network's code is the same
@@ -241,24 +246,43 @@ def _examples(
 ) -> tuple[Inputs, Inputs]:
     """Return one sample, and an example input of two or more to trace with."""
     if example_input is not None:
-        return _head(example_input, 1), example_input
+        return _head(model, example_input, 1), example_input
     if data is not None:
         sample = placed(first_sample(data.train), numbers_of(model))
         return sample, torch.cat([sample] * 2)
-    args, kwargs = next(iter(batches_for(calibration, model, None)))
-    batch: Inputs = kwargs or (args[0] if len(args) == 1 else args)
-    return _head(batch, 1), _head(batch, 2)
+    args, kwargs = next(iter(batches_without_example(calibration, model)))
+    batch: Inputs = kwargs or (args[0] if len(args) == 1 and isinstance(args[0], Tensor) else args)
+    return _head(model, batch, 1), _head(model, batch, 2)
 
 
-def _head(inputs: Inputs, count: int) -> Inputs:
-    """Return the first samples of a tensor, a sequence of arguments or a mapping by name; a function as it is."""
-    if isinstance(inputs, Tensor):
-        return inputs[:count]
-    if callable(inputs):
+def _head(model: nn.Module, inputs: Inputs, count: int) -> Inputs:
+    """Return the first samples of a tensor, a sequence of arguments or a mapping by name; a function as it is.
+
+    Tensors as long as the first have a sample per row. Where there are others, and the network does not run without
+    all rows, as on the nodes and edges of a graph, the inputs are one sample, and come back as they are.
+    """
+    if callable(inputs) and not isinstance(inputs, Tensor):
         return inputs
-    if isinstance(inputs, Mapping):
-        return {name: value[:count] if isinstance(value, Tensor) else value for name, value in inputs.items()}
-    return tuple(value[:count] if isinstance(value, Tensor) else value for value in inputs)
+    plain = dict(inputs) if isinstance(inputs, Mapping) else inputs
+    lengths = [len(leaf) for leaf in tree_leaves(plain) if isinstance(leaf, Tensor) and leaf.ndim]
+
+    def first(value: Any) -> Any:
+        return value[:count] if isinstance(value, Tensor) and value.ndim and len(value) == lengths[0] else value
+
+    found: Inputs = tree_map(first, plain)
+    if len(set(lengths)) > 1 and not _runs(model, found):
+        return inputs
+    return found
+
+
+def _runs(model: nn.Module, inputs: Inputs) -> bool:
+    """Return whether a network runs on some inputs."""
+    try:
+        with evaluating(model), isolated(0, numbers_of(model).device):
+            call(model, inputs)
+    except Exception:  # whatever a user's forward raises
+        return False
+    return True
 
 
 def _score_on(part: AnyPart, task: Task) -> Score:

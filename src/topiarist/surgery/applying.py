@@ -165,7 +165,16 @@ def carry_out(
         rescale(before, example_input, found, model, lambda twin: _repeat(twin, edit, found))
     if refitted and calibration is not None:
         batches = batches_for(calibration, model, example_input)
-        numbers = refit(whole, model, found, changed.readers, changed.rows, batches, changed=changed.steps)
+        numbers = refit(
+            whole,
+            model,
+            found,
+            changed.readers,
+            changed.rows,
+            batches,
+            now=lambda: changed.anatomy,
+            changed=changed.steps,
+        )
         numbers = {**{name: model.get_parameter(name).detach() for name in turned}, **numbers}
     else:
         for name, values in (numbers or {}).items():

@@ -5,6 +5,7 @@ They are read in batches, as often as needed; a network that is watched stops as
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from inspect import Parameter, signature
 from typing import Any
 
 import torch
@@ -88,6 +89,16 @@ def batches_for(calibration: Calibration, model: nn.Module, example_input: Examp
     """Return calibration data as batches for a network that is called as with an example input."""
     inputs = len(example_input) if isinstance(example_input, (tuple, list)) else 1
     return CalibrationBatches(calibration, model, inputs)
+
+
+def batches_without_example(calibration: Calibration, model: nn.Module) -> CalibrationBatches:
+    """Return calibration data as batches for a network that is called with as many arguments as its forward requires.
+
+    The labels that a `DataLoader` yields behind them are none.
+    """
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    asked = [each for each in signature(model.forward).parameters.values() if each.kind in kinds]
+    return CalibrationBatches(calibration, model, max(sum(each.default is Parameter.empty for each in asked), 1))
 
 
 class _SeenError(Exception):

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from topiarist.tracing.vectors import Axes
+
 
 @dataclass(eq=False)
 class Step:
@@ -45,7 +47,8 @@ class Step:
 class LayerCall:
     """A layer that runs: its first step, the shape of its result there and the axis of its units, from the right.
 
-    `count` is how often it runs, `elements` how many values it returns in all, `taken` how many it reads.
+    `count` is how often it runs, `elements` how many values it returns in all, `taken` how many it reads;
+    `read` has the units along the axes of what it reads, each time that it runs.
     """
 
     step: Step
@@ -54,6 +57,7 @@ class LayerCall:
     count: int = 1
     elements: int = 0
     taken: int = 0
+    read: tuple[Axes, ...] = field(default=(), repr=False, compare=False)
 
 
 def behind(steps: Iterable[Step]) -> set[Step]:

@@ -235,7 +235,10 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
                 tracer.set_step(tensor, step)
             taken = next(iter(tensors_in((args, kwargs))), None)
             if tensors:
-                trace.calls[path] = _layer_call(step, tensors[0], taken, tracer.axes(tensors[0]), trace.calls.get(path))
+                known = trace.calls.get(path)
+                call = _layer_call(step, tensors[0], taken, tracer.axes(tensors[0]), known)
+                earlier = () if known is None else known.read
+                trace.calls[path] = replace(call, read=(*earlier, [] if taken is None else tracer.axes(taken)))
         if path:
             tracer.modules.pop()
 

@@ -96,5 +96,5 @@ def trial(model: nn.Module, edit: Edit, anatomy: Anatomy, batches: CalibrationBa
         copy = copied(model)
         changed = change_structure(copy, edit, anatomy, structure_only=False)
         if isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit:
-            refit(model, copy, anatomy, changed.readers, changed.rows, batches)
+            refit(model, copy, anatomy, changed.readers, changed.rows, batches, now=lambda: changed.anatomy)
     return copy

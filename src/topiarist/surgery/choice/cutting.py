@@ -14,6 +14,7 @@ from topiarist.surgery.choice.evidence import blind_spot, evidence_at, evidence_
 from topiarist.surgery.choice.selection import SelectionEvidence, Strategy, select
 from topiarist.surgery.refit.fits import Fitted, readers_of
 from topiarist.surgery.refit.fitting import refit
+from topiarist.surgery.refit.rows import same_rows
 from topiarist.surgery.refit.walking import Walk
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
@@ -63,7 +64,8 @@ class Cutting:
 
         def arrive(walk: Walk, path: str) -> None:
             for name in (name for name, reader in waiting.items() if reader == path):
-                seen = evidence_at(path, name, self.whole, self.before, self.now, walk.visit(path))
+                visits = same_rows(path, self.whole.get_submodule(path), walk.visit(path), self.before, self.now)
+                seen = evidence_at(path, name, self.whole, self.before, self.now, visits)
                 place = self.now[name].readers[0]
                 units = self._choose(name, seen, narrowed[name])
                 left = numpy.delete(numpy.arange(place.length), place.positions[list(units)].reshape(-1))
@@ -71,7 +73,16 @@ class Cutting:
                 self._remove(name, units)
 
         readers = readers_of(self.whole, (self.before[name] for name in narrowed))
-        fitted = refit(self.whole, self.network, self.before, readers, self.rows, self.batches, arrive=arrive)
+        fitted = refit(
+            self.whole,
+            self.network,
+            self.before,
+            readers,
+            self.rows,
+            self.batches,
+            now=lambda: self.now,
+            arrive=arrive,
+        )
         values = self.network.state_dict()
         self.fitted = {name: values[name] for name in (*turned, *fitted)}  # as cut since then
         self.chosen = {name: self.chosen[name] for name in narrowed}

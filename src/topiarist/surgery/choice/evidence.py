@@ -63,7 +63,7 @@ def evidence_of_whole(
     """Look at spaces of a network that is cut nowhere yet, all in one pass; None where no plain layer reads one.
 
     Only linear layers, convolutions and recurrent layers are asked: what else sees the units (see `blind_spot`) has no
-    say. Without `joint`, positions of a unit always count as samples of it.
+    say, nor have those that no sample comes to. Without `joint`, positions of a unit always count as samples of it.
     """
     sums: dict[str, list[ReadingSums | RecurrentSums]] = {}
     each = {}
@@ -85,9 +85,10 @@ def evidence_of_whole(
     if watched:
         watch_readers(model, {path: anatomy.calls[path].count for path in watched}, batches, remember)
 
+    read = {name: [seen for seen in together if seen.count] for name, together in sums.items()}  # of experts, not all
     return {
         name: combined((seen.part() for seen in together), each[name], rank_of(together))
-        for name, together in sums.items()
+        for name, together in read.items()
     }
 
 
@@ -107,18 +108,20 @@ def evidence_at(
     """
     (reader,), (place,) = before[name].readers, now[name].readers
     samples = sum(len(seen.taken[-1]) for _, seen in waiting)
+    if not samples:
+        return None
     module = whole.get_submodule(path)
     if isinstance(module, _ConvNd) and has_few_patches(module, place):
         patches = PatchSums(module, len(place.positions), samples)
         for dense, seen in waiting:
             patches.add(seen.taken[-1], dense.given[-1])
-        return patches.evidence() if waiting else None
+        return patches.evidence()
     reader = still_there(reader, before, now)
     each = features_of_each([reader, place])
     sums = ReadingSums(whole, [reader], place, samples, joint=each > 1)
     for dense, seen in waiting:
         sums.add(seen.taken[-1], dense.taken[-1])
-    return combined([sums.part()], each, rank=sums.rank) if waiting else None
+    return combined([sums.part()], each, rank=sums.rank)
 
 
 def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:

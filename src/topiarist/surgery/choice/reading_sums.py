@@ -40,6 +40,8 @@ class ReadingSums:
 
     def add(self, taken: Tensor, dense: Tensor | None = None) -> None:
         """Add what is read in the cut network, and in the whole one, where those are not the same."""
+        if not taken.numel():  # no sample of the batch came here
+            return
         first, self.seen = self.seen, self.seen + len(taken)
         features = activations(self.whole, self.place, taken, self.most, joint=self.joint, first=first)
         targets = None
@@ -75,6 +77,11 @@ class ReadingSums:
         if not self.own.count:
             return of_units(self.root, spread)
         return spread, cross.T, float(self.own.variance.sum())
+
+    @property
+    def count(self) -> int:
+        """Return how many rows were read."""
+        return self.moments.count + sum(len(features) for features, _ in self.rows or ())
 
     @property
     def rank(self) -> int | None:

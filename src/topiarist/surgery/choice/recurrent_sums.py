@@ -58,6 +58,11 @@ class RecurrentSums:
                 own = torch.cat([own, other.flatten(0, 1).repeat_interleave(repeats, 0)], 1)
             self.moments.add(own)
 
+    @property
+    def count(self) -> int:
+        """Return how many rows were read."""
+        return self.moments.count
+
     def part(self) -> Part:
         """Return what an error in the units costs, and the covariances that `combined` takes."""
         weight = in_float64(self.module._parameters[self.place.parameter].detach())

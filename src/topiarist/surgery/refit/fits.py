@@ -55,8 +55,8 @@ class OutputsFit:
         self.seen += len(now.taken[0])
 
     def values(self) -> Fitted:
-        """Return weights and constants."""
-        return solved(self.module, self.moments)
+        """Return weights and constants; nothing where the layer read nothing, as an expert that no sample went to."""
+        return solved(self.module, self.moments) if self.moments.count else {}
 
 
 def solved(module: Any, moments: Moments) -> Fitted:
@@ -89,7 +89,9 @@ class UnitsFit:
         return values_at_some(flat, self.positions, self.seen)
 
     def values(self) -> Fitted:
-        """Return the weights for the units that are left."""
+        """Return the weights for the units that are left; nothing where the layer read nothing."""
+        if not self.moments.count:
+            return {}
         centred = self.cut.bias is not None and not layers.pads_with_zeros(self.cut)
         units = self.old.shape[1] // self.each, self.now.shape[1] // self.each
         mix, constants = self.moments.solve(torch.zeros(units, dtype=torch.float64), centred=centred)
@@ -117,7 +119,9 @@ class NormFit:
             self.before.add(dense if self.kept is None else dense.index_select(1, self.kept))
 
     def values(self) -> Fitted:
-        """Return mean and variance."""
+        """Return mean and variance; nothing where the layer read nothing."""
+        if not self.now.count:
+            return {}
         mean, variance = self.module.running_mean, self.module.running_var
         assert mean is not None and variance is not None
         ratio = torch.where(self.before.variance > 0, self.now.variance / self.before.variance, 1.0)

@@ -19,6 +19,7 @@ from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.refit.fits import Fitted, Readers, Rows, fit_for, own_reader_fit
 from topiarist.surgery.refit.operations import OwnReader, probe
+from topiarist.surgery.refit.rows import same_rows
 from topiarist.surgery.refit.walking import Stop, Walk
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import Step, behind
@@ -34,6 +35,7 @@ def refit(
     rows: Rows,
     batches: CalibrationBatches,
     *,
+    now: Callable[[], Anatomy],
     arrive: Callable[[Walk, str], None] | None = None,
     changed: Collection[Step] = (),
 ) -> Fitted:
@@ -41,7 +43,8 @@ def refit(
 
     `anatomy` is that of the whole network; `readers` names the layers, with the positions that each unit takes in what
     they read, None where they read other units now; `rows` has, for layers that write or pass on less than in the
-    whole network, what they still have. `arrive` is called with each layer before it is fitted, when both networks wait
+    whole network, what they still have; `now` returns the anatomy of the cut network as it is.
+    `arrive` is called with each layer before it is fitted, when both networks wait
     at it: it may cut the network further, and change `rows`. `changed` are steps that read something else than
     before, besides the readers: the statistics of batch norms among them and behind them follow too.
     """
@@ -61,9 +64,10 @@ def refit(
                     fit, owner = own_reader_fit(reader, whole, cut, rows, walk.samples), path.rpartition(".")[0]
                 else:
                     fit, owner = fit_for(path, whole, modules[path], readers, rows, walk.samples), path
-                for before, now in waiting:
-                    fit.add(before, now)
-                for name, tensor in fit.values().items():
+                visits = same_rows(path, modules[path], waiting, anatomy, now()) if path in modules else waiting
+                for dense, seen in visits:
+                    fit.add(dense, seen)
+                for name, tensor in (fit.values() if visits else {}).items():
                     layers.put(modules[owner], name, tensor)
                     fitted[f"{owner}.{name}".removeprefix(".")] = tensor
                 left.remove(path)

@@ -157,7 +157,8 @@ class OwnReaderFit:
     def add(self, before: Any, now: Any) -> None:
         """Add what is read in both networks."""
         for dense, taken in zip(before.taken, now.taken, strict=True):
-            self.moments.add(self.rows_of(taken, self.seen), self.rows_of(dense, self.seen))
+            if dense.shape[:1] + dense.shape[2:] == taken.shape[:1] + taken.shape[2:]:  # no row is a unit that is gone
+                self.moments.add(self.rows_of(taken, self.seen), self.rows_of(dense, self.seen))
         self.seen += len(now.taken[0])
 
     def values(self) -> dict[str, Tensor]:
