@@ -16,6 +16,8 @@ from topiarist.tasks import Regression
 
 RANDOM = numpy.random.default_rng(0)
 
+CODES = tuple(f"{number * 11:03}" for number in range(9))
+
 TARGETS: dict[str, tuple[str, NDArray[Any]]] = {
     "text": ("classes", numpy.array(["a", "b", "a"])),
     "truth values": ("classes", numpy.array([True, False])),
@@ -25,6 +27,10 @@ TARGETS: dict[str, tuple[str, NDArray[Any]]] = {
     "wine quality with a rare 9": ("classes", numpy.array([3, 4, 5, 6, 7, 8] * 50 + [9])),
     "digits as floats": ("classes", numpy.arange(10.0).repeat(30)),
     "twelve months": ("classes", RANDOM.integers(1, 13, 400)),
+    "eleven points with a rare one": ("classes", numpy.array([*range(11)] * 20 + [10])),
+    "miles per gallon of 40 cars": ("numbers", numpy.array([18, 20, 21, 22, 23, 24, 25, 26, 27, 28, 32, 33] * 3)),
+    "model years": ("numbers", numpy.arange(1970, 1983).repeat(30)),
+    "children, few of whom have many": ("numbers", numpy.array([0, 1, 2, 3, 4, 5, 6, 7] * 20 + [8, 9, 10, 12])),
     "26 letters as codes": ("classes", numpy.arange(26).repeat(40)),
     "100 codes": ("classes", numpy.arange(100).repeat(50)),
     "three classes, one with one row": ("classes", numpy.array([0, 0, 1, 1, 2])),
@@ -74,17 +80,26 @@ def test_numbers_are_standardised_by_the_training_part_unless_left_as_they_are()
     [
         ("\n".join(f"{i * 7 % 10},{i * 1.5}" for i in range(40)), "y", "numbers", ("y",)),
         ("\n".join(f'{i * 7 % 10},"1,{100 + i}"' for i in range(40)), "y", "numbers", ("y",)),
-        ("\n".join(f"{i * 7 % 10},0{i % 3}1" for i in range(40)), "y", "classes", None),
+        ("\n".join(f"{i * 7 % 10},0{i % 3}1" for i in range(40)), "y", "classes", ("001", "011", "021")),
         ("\n".join(f"{i * 7 % 10},{i % 3}" for i in range(40)), "y", "classes", ("0", "1", "2")),
+        ("\n".join(f"{i * 7 % 10},{1 + i % 3}" for i in range(40)), "y", "classes", ("1", "2", "3")),
+        ("\n".join(f"{i * 7 % 10},{'NA' if i == 4 else f'{i % 9 * 11:03}'}" for i in range(80)), "y", "classes", CODES),
     ],
 )
 def test_a_column_of_a_file(tmp_path: Path, text: str, target: str, kind: str, names: tuple[str, ...] | None) -> None:
     (tmp_path / "t.csv").write_text("x,y\n" + text + "\n")
-    with pytest.warns(TopiaristWarning) if '"' in text else pytest.MonkeyPatch.context():
+    noted = '"' in text or "NA" in text or names == ("1", "2", "3")
+    with pytest.warns(TopiaristWarning) if noted else pytest.MonkeyPatch.context():
         data = load_data(tmp_path / "t.csv", target=target)
     assert data.task.kind == kind and names in (None, data.task.names)
     if '"' in text:
         assert data.source is not None and targets_of(data.source).values[:3, 0].tolist() == [1100.0, 1101.0, 1102.0]
+
+
+def test_codes_are_numbers_where_the_call_says_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(f"{i * 7 % 10},0{i % 9}1" for i in range(60)))
+    data = load_data(tmp_path / "t.csv", target="y", task="numbers")
+    assert data.source is not None and targets_of(data.source).values[:3, 0].tolist() == [1.0, 11.0, 21.0]
 
 
 def test_several_columns_are_labels_or_numbers(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """From data and a budget to a smaller network: always the same, never by the test part, whatever the network is."""
 
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,7 +30,9 @@ from topiarist.rightsizing import (
     UnreachableError,
     rightsize,
 )
+from topiarist.rightsizing.judging import check_metric
 from topiarist.rightsizing.stages import network_digest
+from topiarist.tasks import TaskKind
 from topiarist.training import TrainConfig, train
 
 METHODS = rightsizing_methods()
@@ -287,6 +290,17 @@ def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
         shrunk(data)
     with pytest.raises(FewSamplesError, match="there are too few to judge by"):
         shrunk(blobs(groups=numpy.arange(180) // 3 % 3))
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_a_test_part_of_one_sample_is_no_metric_that_is_not_defined(kind: TaskKind) -> None:
+    x = array_generator(0, "one").normal(size=(12, 3))
+    y = numpy.arange(12) % 2 if kind == "classes" else x[:, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TopiaristWarning)  # of classes that are not in every part
+        data = Data.from_arrays(x, y, task=kind, scaling="auto", test_fraction=0.05, validation_fraction=0.05)
+    assert len(data.test) == 1
+    check_metric(data, margin=0.02, alpha=0.05)
 
 
 @pytest.mark.parametrize(

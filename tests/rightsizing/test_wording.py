@@ -152,6 +152,11 @@ def test_sizes_that_time_left_untested_are_not_said_to_be_impossible() -> None:
             " although the power was 90 %",
         ),
         (
+            {"verdict": "not proven", "p": 0.0402, "level": 0.04, "power": 0.9},
+            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.0402 above the 0.04 that its test asks"
+            " for, although the power was 90 %",
+        ),
+        (
             {"verdict": "not proven", "p": 0.97, "difference": 0.01, "notes": (OWN_NOTE,)},
             "3 × smaller is not proven: +1.00 points over 200 samples, the network to keep lost more than is allowed"
             " on the validation part, p = 0.97",

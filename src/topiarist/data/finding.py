@@ -6,7 +6,8 @@ price is a number. They are classes where there are few different ones that repe
 ==========================================  ==================================================================
 at most 2                                   classes
 at most 10, most of which repeat            classes, gaps or not: grades, ratings, codes of a survey
-at most 20, most of which repeat            classes where they have few gaps: at least half of the range occurs
+at most 20, each of which repeats           classes where they begin with 0 or 1, and at least half of the range
+                                            occurs: scales and codes begin there, ages, years and speeds do not
 more                                        classes where they are codes: no gap from 0 or 1 on, each at least 10
                                             times, and none 10 times as often as another; of images and the
                                             like, which are seldom counted or priced, codes without more ado
@@ -42,10 +43,12 @@ def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp], images: b
     number, span = len(different), float(different[-1]) - float(different[0]) + 1
     if number <= 2:
         return True
+    if number <= SURELY_FEW:
+        return 2 * int((counts > 1).sum()) >= number
+    begins = different[0] in (0, 1)
     if number <= FEW:
-        repeat = 2 * int((counts > 1).sum()) >= number
-        return repeat and (number <= SURELY_FEW or 2 * number >= span)
-    are_codes = different[0] in (0, 1) and span == number
+        return bool(begins and 2 * number >= span and counts.min() > 1)
+    are_codes = begins and span == number
     if are_codes and images:
         return 2 * number <= int(counts.sum())
     return bool(are_codes and counts.min() >= LEAST_MEMBERS and counts.max() < LARGEST_RATIO * counts.min())
@@ -54,6 +57,14 @@ def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp], images: b
 def is_whole(values: NDArray[Any]) -> bool:
     """Return whether all numbers are whole."""
     return values.dtype.kind != "f" or bool((values == numpy.floor(values)).all())
+
+
+def may_be_measures(values: NDArray[Any]) -> bool:
+    """Return whether values are more than two numbers, and not those that classes are mostly numbered by: 0, 1, 2 …"""
+    if values.dtype.kind not in "iuf":
+        return False
+    different = numpy.unique(values)
+    return len(different) > 2 and not numpy.array_equal(different, numpy.arange(len(different)))
 
 
 def are_binary(values: NDArray[Any]) -> bool:

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.effects import EffectTargets
-from topiarist.data.finding import are_binary, is_whole, kind_of_values
+from topiarist.data.finding import are_binary, is_whole, kind_of_values, may_be_measures
 from topiarist.data.labels import number_labels, plain_values, small_class_notes
 from topiarist.data.source import Rows, Source, is_table
 from topiarist.data.split import Split
@@ -147,9 +147,12 @@ def _found(source: Source) -> tuple[TaskKind, str]:
         return "numbers", f"{names}: read as numbers to predict"
     values = plain_values(source.name, labels.reshape(-1))
     kind, why = kind_of_values(values, images=_are_images(source))
-    if kind == "classes" or not is_whole(values):
-        return kind, ""
     name = source.targets[0] if source.targets else "the target"
+    if kind == "classes":
+        doubtful = is_table(source.features) and may_be_measures(values)
+        return kind, f"{name} is read as classes: {why}; the task numbers reads it as a number" if doubtful else ""
+    if not is_whole(values):
+        return kind, ""
     return kind, f"{name} is read as a number: {why}; the task classes reads it as classes"
 
 

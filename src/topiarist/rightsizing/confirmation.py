@@ -17,18 +17,18 @@ from topiarist.rightsizing.record import (
     finite,
 )
 from topiarist.statistics.metrics import Metric, metrics_of
+from topiarist.statistics.proofs.comparing import FEWEST_COMPARED
 from topiarist.statistics.proofs.intervals import is_fraction, value_interval, wilson
 from topiarist.tasks import Task
 from topiarist.tasks.probabilities import ProbabilityTask
 
 Tested = Mapping[Literal["before", "after"], JudgedAnswers]  # of one network each
-FEWEST = 2  # samples to compare networks by
 MANY = 100  # classes or labels: with more, metrics that look at each by itself take long
 
 
 def confirm(tested: Tested, *, margin: float, alpha: float) -> ConfirmationRecord | None:
     """Return how the two compare; None where there are too few samples."""
-    if len(tested["before"]) < FEWEST:
+    if len(tested["before"]) < FEWEST_COMPARED:
         return None
     found = evidence_of([tested["after"]], [tested["before"]], margin=margin, alpha=alpha)
     return ConfirmationRecord(
@@ -120,7 +120,7 @@ def _each(tested: Tested) -> tuple[EachRecord, ...]:
 def calibration_record(judged: JudgedAnswers, samples: int) -> CalibrationRecord | None:
     """Return what the temperature that so many samples led to does on the test part; None of what has none."""
     task, (outputs,) = judged.task, judged.outputs
-    if not isinstance(task, ProbabilityTask) or len(judged) < FEWEST:
+    if not isinstance(task, ProbabilityTask) or len(judged) < FEWEST_COMPARED:
         return None
     sides = []
     for each in (task.uncalibrated(), task):

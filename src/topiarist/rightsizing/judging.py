@@ -14,6 +14,7 @@ from torch import Tensor
 from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.statistics import Metric, PairedEvidence, compare, compare_each, pooled_value
+from topiarist.statistics.proofs.comparing import FEWEST_COMPARED
 from topiarist.tasks import Task
 from topiarist.training.inference import part_targets, weights_of
 
@@ -171,7 +172,7 @@ def with_suited_metric(data: Data) -> tuple[Data, tuple[str, ...]]:
 def check_metric(data: Data, *, margin: float, alpha: float) -> None:
     """Raise SettingsError, before the work, where the metric has no test or is not defined for the data."""
     for part in (data.validation, data.test):
-        if len(part):
+        if len(part) >= FEWEST_COMPARED:
             held = part_targets(part)
             guess = data.task.guess(held).float().expand(1, len(held), -1)
             lazy = JudgedAnswers(data.task, guess, held)

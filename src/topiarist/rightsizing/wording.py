@@ -16,6 +16,7 @@ from topiarist.statistics.proofs.evidence import MOST_SAMPLES
 AS_FAST = (0.95, 1.05)
 LEAST_MS = 0.01  # below which two times differ by chance: calling a network takes longer
 SMALLEST_SHOWN = 0.001
+MOST_DIGITS = 16  # that a float64 has
 FOUR_DIGITS = 10_000  # from which on no decimals are shown
 
 
@@ -87,7 +88,7 @@ def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
     if FARTHER_NOTE in rung.notes and rung.times_as_far:
         times = f"{rung.times_as_far:.2g} ×"
         strict += f" for {times} the loss, as the network to keep is {times} as far from its teacher as those judged"
-    p, power = f"{shown_p(rung.p)}{strict}", f"the power was {percent(rung.power)}"
+    p, power = f"{shown_p(rung.p, beside=rung.level)}{strict}", f"the power was {percent(rung.power)}"
     if rung.power >= record.decision.wanted_power:
         return f"{p}, although {power}"
     if rung.samples_needed >= MOST_SAMPLES:
@@ -216,6 +217,15 @@ def percent(share: float, *, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
-def shown_p(p: float) -> str:
-    """Return a p-value as it is printed."""
-    return "p < 0.001" if p < SMALLEST_SHOWN else f"p = {p:.2g}"
+def shown_p(p: float, *, beside: float = 1.0) -> str:
+    """Return a p-value as it is printed: with two digits, or as many as tell it apart from the level `beside` it.
+
+    Examples
+    --------
+    >>> shown_p(0.0404), shown_p(0.0404, beside=0.04), shown_p(0.0002)
+    ('p = 0.04', 'p = 0.0404', 'p < 0.001')
+    """
+    if p < SMALLEST_SHOWN:
+        return "p < 0.001"
+    digits = next((digits for digits in range(2, MOST_DIGITS) if f"{p:.{digits}g}" != f"{beside:.{digits}g}"), 2)
+    return f"p = {p:.{digits}g}"

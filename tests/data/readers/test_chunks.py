@@ -35,6 +35,9 @@ TARGETS = {
     "classes": ["a" if row % 2 else "b" for row in range(ROWS)],
     "mixed": [str(row % 3) if row < 30 else "x" for row in range(ROWS)],
     "numbers": [f"{row * 0.5}" if row != 5 else "NA" for row in range(ROWS)],
+    "codes": [
+        "NA" if row == 5 else f"{row % 3}{7 + row % 2}" if row < 30 else f"0{7 + row % 2}" for row in range(ROWS)
+    ],
     "quoted": ['"007"' if row % 2 else '""' if row == 4 else '"8"' for row in range(ROWS)],
 }
 

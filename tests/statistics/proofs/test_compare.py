@@ -272,6 +272,13 @@ def test_wrong_settings_are_refused(kind: Kind, name: str, change: dict[str, Any
         compared(kind, name, drawn(kind, 40), **change)
 
 
+@pytest.mark.parametrize(("kind", "name"), [("classes", "accuracy"), ("classes", "log_loss"), ("numbers", "rmse")])
+def test_one_sample_is_no_comparison(kind: Kind, name: str) -> None:
+    answers, wanted = ([[0.4, 0.6]], [1]) if kind == "classes" else ([[0.4]], [[1.0]])
+    with pytest.raises(SettingsError, match="networks are compared over 2 samples or more; found 1"):
+        compare(find_metric(kind, name), answers, answers, wanted, margin=0.01)
+
+
 def test_what_is_not_defined_is_refused() -> None:
     candidate, baseline, targets = drawn("classes", 40)
     with pytest.raises(SettingsError, match="roc_auc is not defined: the samples are all of one class"):

@@ -91,12 +91,18 @@ class GrowingColumn:
 
 
 def read_chunks(
-    content: TextContent, options: TextOptions, inferred: Sequence[str], gaps: Sequence[str], *, rows: int
+    content: TextContent,
+    options: TextOptions,
+    inferred: Sequence[str],
+    gaps: Sequence[str],
+    *,
+    rows: int,
+    codes: Sequence[str] = (),
 ) -> "tuple[pandas.DataFrame, Mapping[str, bool]]":
     """Return a table, and which of its columns are plain numbers already: True for those that show a decimal point.
 
-    Columns that are `inferred` are numbers or text as pandas finds, with `gaps` for what is missing; `rows` are
-    expected.
+    Columns that are `inferred` are numbers or text as pandas finds, the `codes` among them text, with `gaps` for what
+    is missing; `rows` are expected.
     """
     import pandas  # noqa: PLC0415  # see `table_files`
 
@@ -108,7 +114,7 @@ def read_chunks(
     grown = columns | again
     cells = {name: column.joined() for name, column in grown.items()}
     plain = {name: column.points for name, column in grown.items() if column.points is not None}
-    cells |= {name: _inferred(cells[name], options, gaps) for name in inferred}
+    cells |= {name: _inferred(cells[name], options, gaps, codes=name in codes) for name in inferred}
     return pandas.DataFrame(cells, copy=False), plain
 
 
@@ -141,14 +147,15 @@ def _grow(
                     column.add(chunk[name])
 
 
-def _inferred(cells: "Cells", options: TextOptions, gaps: Sequence[str]) -> "Cells":
-    """Return a column of text as pandas would have read it."""
+def _inferred(cells: "Cells", options: TextOptions, gaps: Sequence[str], *, codes: bool) -> "Cells":
+    """Return a column of text as pandas would have read it, codes as they are."""
     import pandas  # noqa: PLC0415  # see `table_files`
 
     written = io.StringIO(cells.to_csv(index=False, header=False))
     read = pandas.read_csv(
         written,
         names=[str(cells.name)],
+        dtype=str if codes else None,
         decimal=options["decimal"],
         keep_default_na=False,
         na_values=list(gaps),

@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -78,16 +79,17 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
         first = next((line for line in sample.splitlines() if line.strip()), "")
         delimiter = max(_DELIMITERS, key=lambda one: _values_in(first, one))
         delimiter = delimiter if named is None else named["mark"]
-        header, longest, rows = _check_rows(path, content, encoding, delimiter)
+        header, longest, rows, coded = _check_rows(path, content, encoding, delimiter, watched=inferred or ())
         if longest > len(header):
             content, encoding = _cut_rows(content, encoding, delimiter, len(header)), "utf-8"
         decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
         written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
         names = [str(place) for place in range(len(header))]
+        codes = [str(header.index(name)) for name in coded]
         if narrow and inferred is not None and content.size > chunks.LARGE_BYTES:
             options = chunks.TextOptions(sep=delimiter, decimal=decimal, names=names, encoding=encoding)
             others = [name for name in names if name not in written]
-            frame, plain = chunks.read_chunks(content, options, others, LABEL_GAPS, rows=rows)
+            frame, plain = chunks.read_chunks(content, options, others, LABEL_GAPS, rows=rows, codes=codes)
             frame.columns = pandas.Index(header)
             shown = {header[int(name)]: points for name, points in plain.items()}
             return RawTable(frame, [*encoding_notes(found_encoding), *_left_aside(comments)], delimiter == ";", shown)
@@ -100,7 +102,7 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
                 names=names,
                 header=0,
                 index_col=False,
-                dtype=dict.fromkeys(written, str),
+                dtype=dict.fromkeys([*written, *codes], str),
                 keep_default_na=inferred is None,
                 na_values=None if inferred is None else gaps,
                 skipinitialspace=True,
@@ -152,13 +154,46 @@ def _bounded(path: Path, lines: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
-def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str) -> tuple[list[str], int, int]:
-    """Return the header, how many values the longest row has, and how many rows there are.
+@dataclass
+class _Codes:
+    """What the cells of a column have shown so far: whether they may be codes such as 01234, which are no numbers."""
+
+    length: int | None = None  # of all cells; 0 where they differ, or hold more than digits
+    leading_zero: bool = False
+
+    def add(self, cell: str) -> None:
+        """Look at one more cell; what stands for a gap is none."""
+        if self.length == 0 or cell in LABEL_GAPS:
+            return
+        same = cell.isdecimal() and len(cell) > 1 and self.length in (None, len(cell))
+        self.length = len(cell) if same else 0
+        self.leading_zero |= cell.startswith("0")
+
+    @property
+    def found(self) -> bool:
+        """Whether all cells are digits of one length, some with a leading zero."""
+        return bool(self.length) and self.leading_zero
+
+
+class _Shape(NamedTuple):
+    """The header of a text table, the values in its longest row, how many rows there are, which columns hold codes."""
+
+    header: list[str]
+    longest: int
+    rows: int
+    codes: list[str]
+
+
+def _check_rows(
+    path: Path, content: TextContent, encoding: str, delimiter: str, *, watched: Sequence[str] = ()
+) -> _Shape:
+    """Return the shape of a text table, and which of the columns that are `watched` hold codes such as 01234.
 
     Raise where a row has more or fewer values than the header. Separators at the end of a line, of the header or of a
     row, part nothing.
     """
     header: list[str] = []
+    codes: dict[int, _Codes] = {}
     longest = count = 0
     with content.lines(encoding) as lines:
         rows = csv.reader(_bounded(path, lines), delimiter=delimiter, skipinitialspace=True)
@@ -168,8 +203,12 @@ def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str)
             if not header:
                 header = [column.strip() for column in row]
                 check_header(str(path), header)
+                codes = {place: _Codes() for place, name in enumerate(header) if name in watched}
                 continue
             count += 1
+            for place, column in codes.items():
+                if place < len(row):
+                    column.add(row[place].strip())
             if len(row) != len(header):
                 if "".join(row[len(header) :]).strip() or "".join(header[len(row) :]):
                     title = "; is the first line a title? It must be the header" if len(header) == 1 else ""
@@ -178,7 +217,7 @@ def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str)
                 longest = max(longest, len(row))
     if not header:
         raise DataError(f"{path} is empty: a table needs a header line and rows")
-    return header, longest, count
+    return _Shape(header, longest, count, [header[place] for place, column in codes.items() if column.found])
 
 
 def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:

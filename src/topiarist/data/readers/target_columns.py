@@ -91,7 +91,7 @@ class TargetReader:
         """Return numbers (n_rows, n_targets), NaN for gaps; words such as yes and no are 1 and 0 among several."""
         columns = []
         for target in self.targets:
-            numbers = cell_numbers(frame[target], semicolons=self.semicolons)
+            numbers = cell_numbers(frame[target], semicolons=self.semicolons, codes=True)
             if numbers is None and (self.task == "labels" or len(self.targets) > 1):
                 numbers = cell_truths(frame[target])
             if numbers is None:
@@ -108,8 +108,13 @@ class TargetReader:
         return values
 
 
-def cell_numbers(column: "pandas.Series[Any]", *, semicolons: bool) -> NDArray[numpy.float64] | None:
-    """Return a column as numbers, NaN for gaps, read as features are: '1,234' is one; None where it holds none."""
+def cell_numbers(
+    column: "pandas.Series[Any]", *, semicolons: bool, codes: bool = False
+) -> NDArray[numpy.float64] | None:
+    """Return a column as numbers, NaN for gaps, read as features are: '1,234' is one; None where it holds none.
+
+    Digits with leading zeros are none, unless even `codes` are to be numbers.
+    """
     import pandas  # noqa: PLC0415  # only tables need it
 
     types = pandas.api.types
@@ -122,7 +127,7 @@ def cell_numbers(column: "pandas.Series[Any]", *, semicolons: bool) -> NDArray[n
         return None
     measures, evidence = raw.amounts, raw.numbers
     assert evidence is not None
-    if are_codes(measures) or not is_mostly(measures, evidence.share):
+    if (are_codes(measures) and not codes) or not is_mostly(measures, evidence.share):
         return None
     decimal = choose_decimal(evidence, measures.words, leaning=0, semicolons=semicolons)
     return measures.spread(read_numbers(measures.words, decimal), numpy.nan)

@@ -15,6 +15,7 @@ from topiarist.statistics.proofs.differences import Folds, compare_values
 from topiarist.statistics.proofs.relative import compare_errors, mean_error, r2_difference
 from topiarist.statistics.samples import Floats, check_between_0_and_1, finite_array
 
+FEWEST_COMPARED = 2  # samples: one has no spread
 AGREE = 1e-6  # a user's metric and the mean of its per-sample values, relatively
 
 
@@ -96,6 +97,8 @@ def compare(
     _check(metric, margin, alpha)
     one, two = (_networks(metric, each, targets) for each in (candidate, baseline))
     wanted = judged(metric.kind, one[0], targets, weights).targets
+    if len(wanted) < FEWEST_COMPARED:
+        raise SettingsError(f"networks are compared over {FEWEST_COMPARED} samples or more; found {len(wanted)}")
     _check_targets(metric, [*one[1:], *two], targets)
     each = None if weights is None else sample_weights(weights, len(wanted))
     parts = _folds(folds, len(wanted))
