@@ -1,9 +1,11 @@
 """A rightsizing that ended at any moment resumes, repeats no finished stage, and ends with the same bits."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
 from tests.rightsizing.tasks import blobs, same_weights, shrunk, small_network, weights_of, without_times
@@ -14,6 +16,7 @@ from topiarist.rightsizing import Rightsizing, stages
 from topiarist.rightsizing.making import Made
 from topiarist.rightsizing.stages import Stages, working_in
 from topiarist.training import TrainConfig, train
+from topiarist.training.resumable import read_resumable, write_resumable
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_plan")]
 SETTINGS: dict[str, Any] = {
@@ -150,12 +153,30 @@ def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
         shrunk(blobs(60), work_folder=tmp_path / "work")
 
 
-def test_a_damaged_stage_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+FORGERIES: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
+    "a weight of another shape": lambda header, tensors: tensors.update(
+        {next(name for name in tensors if "/weights/" in name): torch.zeros(1)}
+    ),
+    "a network that is lost": lambda header, tensors: header["places"].pop(max(header["places"], key=int)),
+    "a training of which nothing is known": lambda header, tensors: header["networks"][0].update(histories=[]),
+}
+
+
+@pytest.mark.parametrize("forgery", [None, *FORGERIES])
+def test_a_damaged_stage_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forgery: str | None
+) -> None:
     place = tmp_path / "work"
     with monkeypatch.context() as patch, pytest.raises(StoppedError):
         stopping_after(patch, 1)
         shrunk(blobs(60), work_folder=place)
     (file,) = place.glob(f"*{stages.SUFFIX}")
-    file.write_bytes(file.read_bytes()[:100])
+    if forgery is None:
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        found = read_resumable(file, stages.KEY)
+        assert found is not None
+        FORGERIES[forgery](*found)
+        write_resumable(file, stages.KEY, *found)
     with pytest.raises(TopiaristError, match=r"cannot read .*baselines\.safetensors: .*; remove .* to start over"):
         shrunk(blobs(60), work_folder=place)

@@ -51,7 +51,10 @@ CHANGES: dict[str, Callable[[dict[str, Any], dict[str, torch.Tensor]], object]] 
     "an entry that is lost": lambda header, tensors: header.pop("epoch"),
     "a weight of another shape": lambda header, tensors: tensors.update({"weights/0/output.weight": torch.zeros(1, 1)}),
     "a memory of another type": lambda header, tensors: tensors.update(
-        {name: value.cfloat() for name, value in tensors.items() if name.startswith("optimizer")}
+        {name: value.to(torch.complex64) for name, value in tensors.items() if name.startswith("optimizer")}
+    ),
+    "steps below 0": lambda header, tensors: tensors.update(
+        {name: -value for name, value in tensors.items() if name.rpartition("/")[2] in ("step", "steps")}
     ),
     "a memory that is lost": lambda header, tensors: tensors.pop(
         next(name for name in tensors if name.startswith("optimizer"))

@@ -4,7 +4,7 @@ Networks that train as one stack are one task, whatever the number of workers: t
 beside them. Others are a task each.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
@@ -125,6 +125,10 @@ class CandidateTask:
         """Return the fold of a network by its place in the result, which is that fold."""
         return place
 
+    def check(self, made: "Made") -> None:
+        """Raise ValueError where a result has networks of other folds; of some, the method may have made none."""
+        check_places(made, [place for place in self.folds if place in made.networks])
+
 
 @dataclass(frozen=True)
 class TrainingTask:
@@ -145,6 +149,10 @@ class TrainingTask:
         """Return the fold of a network by its place in the result."""
         return self.folds[place]
 
+    def check(self, made: "Made") -> None:
+        """Raise ValueError where a result has more networks or fewer, or one of which no training is known."""
+        check_places(made, range(len(self.networks)), trained=self.epochs > 0)
+
 
 @dataclass(frozen=True)
 class Made:
@@ -156,6 +164,14 @@ class Made:
     networks: Mapping[int, MadeNetwork] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def check_places(made: Made, places: Collection[int], *, trained: bool = False) -> None:
+    """Raise ValueError where a result has networks at other places, or some without the history of a training."""
+    if set(made.networks) != set(places):
+        raise ValueError(f"networks at the places {sorted(made.networks)}; {sorted(places)} were made")
+    if trained and not all(network.histories for network in made.networks.values()):
+        raise ValueError("a network without the history of its training")
 
 
 def candidate_tasks(method: str, ratio: float, asked: Sequence[int], shop: Workshop) -> list[CandidateTask]:

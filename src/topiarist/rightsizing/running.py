@@ -14,7 +14,7 @@ from topiarist.models.stacked import stackable
 from topiarist.parallel import Pool
 from topiarist.rightsizing.clock import OutOfTimeError
 from topiarist.rightsizing.folds import to_train_on
-from topiarist.rightsizing.making import Made, MadeNetwork, make_dense
+from topiarist.rightsizing.making import Made, MadeNetwork, check_places, make_dense
 from topiarist.rightsizing.stages import Stages
 from topiarist.training import History, TrainConfig
 from topiarist.training.loop import OnEpoch
@@ -34,6 +34,10 @@ class StageTask(Protocol):
 
     def fold_of(self, place: int) -> int:
         """Return the number of the network that the one at a place is made of."""
+        ...
+
+    def check(self, made: Made) -> None:
+        """Raise ValueError where a result that was read cannot be that of this task."""
         ...
 
 
@@ -59,7 +63,7 @@ class Runner:
         """
         found: dict[int, Made] = {}
         for number, task in enumerate(tasks):
-            known = self.stages.read(task.name, partial(self._whole_of, task))
+            known = self.stages.read(task.name, partial(self._whole_of, task), task.check)
             if known is not None:
                 found[number] = known
         left = [number for number in range(len(tasks)) if number not in found]
@@ -123,6 +127,10 @@ class BaselineTask:
     def fold_of(self, place: int) -> int:
         """Return the number of a network by its place in the result, which is that number."""
         return place
+
+    def check(self, made: Made) -> None:
+        """Raise ValueError where a result has other networks, or one of which no training is known."""
+        check_places(made, self.numbers, trained=True)
 
 
 def train_baseline(task: BaselineTask, datas: Sequence[Data], on_epoch: OnEpoch | None = None) -> Made:

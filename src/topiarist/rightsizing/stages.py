@@ -63,8 +63,8 @@ class Stages:
         if finished := len(list(self.folder.glob(f"*{SUFFIX}"))):
             self.on_resume(finished)
 
-    def read(self, name: str, base: Base) -> Made | None:
-        """Return what a stage made; None where it is not finished."""
+    def read(self, name: str, base: Base, check: Callable[[Made], None] = lambda made: None) -> Made | None:
+        """Return what a stage made; None where it is not finished. `check` raises where it cannot be that."""
         if self.folder is None or not (place := self.folder / f"{name}{SUFFIX}").exists():
             return None
         with self.reading(place.name):
@@ -76,7 +76,9 @@ class Stages:
                 for number, record in enumerate(header["networks"])
             ]
             made = {int(key): networks[number] for key, number in places.items()}
-            return Made(made, tuple(map(str, header["notes"])), under("made/", tensors))
+            found = Made(made, tuple(map(str, header["notes"])), under("made/", tensors))
+            check(found)
+            return found
 
     def keep(self, name: str, made: Made) -> Made:
         """Write what a stage made, and return it."""
@@ -155,6 +157,8 @@ def _read_network(record: JsonObject, tensors: Mapping[str, Tensor], base: nn.Mo
     model = rebuild(Plan(plan.edits[len(known) :], plan.example), base)
     weights = under("weights/", tensors)
     for name, tensor in model.state_dict(keep_vars=True).items():
+        if (weights[name].shape, weights[name].dtype) != (tensor.shape, tensor.dtype):
+            raise ValueError(f"{name} does not fit its network")
         tensor.data = weights[name].to(tensor.device)
     numbers = tuple(under(f"numbers/{number}/", tensors) for number in range(len(plan)))
     attach_plan(model, Plan(plan.edits, plan.example, numbers))

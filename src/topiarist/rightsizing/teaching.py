@@ -6,7 +6,7 @@ loss on the validation part, never by samples that are judged.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
@@ -82,7 +82,10 @@ def teacher_for(
 
 @dataclass(frozen=True)
 class TeacherTask:
-    """A teacher to be fitted to what some folds train on, and asked about all that they need its answers to."""
+    """A teacher to be fitted to what some folds train on, and asked about all that they need its answers to.
+
+    `asked` are the numbers of samples of its answers, by name.
+    """
 
     number: int
     teacher: TableTeacherName
@@ -90,6 +93,7 @@ class TeacherTask:
     folds: tuple[int, ...]
     samples: Part
     config: TabularConfig
+    asked: Mapping[str, int]
     stage: str = TEACHER
 
     @property
@@ -100,6 +104,12 @@ class TeacherTask:
     def fold_of(self, place: int) -> int:
         """Return the fold of a network by its place in the result, in which there are none."""
         return place
+
+    def check(self, made: Made) -> None:
+        """Raise ValueError where answers are missing, or are those to other samples."""
+        outputs = {answers.shape[1:] for answers in made.tensors.values()}
+        if {name: len(answers) for name, answers in made.tensors.items()} != self.asked or len(outputs) != 1:
+            raise ValueError("the answers are not those that were asked for")
 
 
 def with_teachers(
@@ -123,17 +133,25 @@ def with_teachers(
     for number, places in enumerate(alike.values()):
         own = child_seed(seed, "teacher", number) % 2**32
         samples = samples_to_learn(folds[places[0]].data, own)
-        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, config, stage))
+        asked = {LESSON: len(samples), **_asked_of(folds, places)}
+        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, config, asked, stage))
     size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
         answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.samples) for task in tasks]
         taught = [_with_lesson(folds, task, each, size) for task, each in zip(tasks, answers, strict=True)]
     else:
-        asked = [replace(fold, data=replace(fold.data, source=None)) for fold in folds]
-        made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=asked))
+        lean = [replace(fold, data=replace(fold.data, source=None)) for fold in folds]
+        made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=lean))
         taught = [_with_answers(folds, task, each, size) for task, each in zip(tasks, made, strict=True)]
     found = {place: fold for each in taught for place, fold in each.items()}
     return [found[place] for place in range(len(folds))]
+
+
+def _asked_of(folds: Sequence[Fold], places: Sequence[int]) -> dict[str, int]:
+    """Return the numbers of samples of the other parts of some folds, by the names of a teacher's answers to them."""
+    parts = {f"{VALIDATION}{place}": folds[place].data.validation for place in places}
+    parts |= {f"{TEST}{place}": folds[place].data.test for place in places if len(folds[place].data.test)}
+    return {name: len(part) for name, part in parts.items()}
 
 
 def _with_lesson(folds: Sequence[Fold], task: TeacherTask, answers: Tensor, size: LessonSize) -> dict[int, Fold]:

@@ -163,7 +163,13 @@ class AutogradEngine:
         names = _remembered(self.config)
         for number, entry in known.items():
             shapes = {value.shape for value in entry.values()} - {torch.Size(), self.trained[number].shape}
-            if shapes or set(entry) != names or not all(map(torch.is_floating_point, entry.values())):
+            steps = entry.get("step", torch.ones(()))
+            if (
+                shapes
+                or set(entry) != names
+                or not all(map(torch.is_floating_point, entry.values()))
+                or not bool((steps > 0).all())
+            ):
                 raise ValueError(f"what the optimizer remembers of parameter {number} does not fit it")
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": known})
 

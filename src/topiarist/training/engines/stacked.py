@@ -208,6 +208,8 @@ class StackedEngine:
         forms = {name: (value.shape, value.dtype) for name, value in self.optimizer_state().items()}
         if {name: (value.shape, value.dtype) for name, value in state.items()} != forms:
             raise ValueError("what the optimizer remembers does not fit the networks")
+        if int(state["steps"].min()) < 0:
+            raise ValueError("the optimizer made a number of steps below 0")
         self.steps = [int(steps) for steps in state["steps"]]
         self.optimizer.state = {
             name: value.to(self.stack.flat.device, copy=True) for name, value in state.items() if name != "steps"
