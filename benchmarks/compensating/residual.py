@@ -1,4 +1,4 @@
-"""Residual networks for CIFAR as He et al. describe them, with shortcuts that pad."""
+"""Residual networks for CIFAR as He et al. describe them, with shortcuts that pad, or such with convolutions."""
 
 import torch
 from torch import Tensor, nn
@@ -6,9 +6,12 @@ from torch.nn import functional
 
 
 class Block(nn.Module):
-    """A residual block of two convolutions; a shortcut that changes the shape strides and pads with zeros."""
+    """A residual block of two convolutions; a shortcut that changes the shape strides and pads with zeros.
 
-    def __init__(self, before: int, width: int) -> None:
+    `projected`: it is a convolution with a norm instead.
+    """
+
+    def __init__(self, before: int, width: int, *, projected: bool = False) -> None:
         """Make a block that strides where the width grows."""
         super().__init__()
         self.stride = 1 if before == width else 2
@@ -16,7 +19,12 @@ class Block(nn.Module):
         self.norm1 = nn.BatchNorm2d(width)
         self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
         self.norm2 = nn.BatchNorm2d(width)
-        self.missing = width - before
+        self.missing = 0 if projected else width - before
+        if projected and width > before:
+            convolution = nn.Conv2d(before, width, 1, self.stride, bias=False)
+            self.shortcut: nn.Module = nn.Sequential(convolution, nn.BatchNorm2d(width))
+        else:
+            self.shortcut = nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the sum of both branches."""
@@ -24,14 +32,20 @@ class Block(nn.Module):
         if self.missing:
             side = self.missing // 2
             x = functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, side, self.missing - side))
-        return functional.relu(self.norm2(self.conv2(inner)) + x)
+        return functional.relu(self.norm2(self.conv2(inner)) + self.shortcut(x))
 
 
 class CifarResNet(nn.Module):
     """A network of three stages of 16, 32 and 64 channels; `blocks` 3 is ResNet-20, 9 is ResNet-56."""
 
     def __init__(
-        self, blocks: int = 3, widths: tuple[int, ...] = (16, 32, 64), classes: int = 10, channels: int = 3
+        self,
+        blocks: int = 3,
+        widths: tuple[int, ...] = (16, 32, 64),
+        classes: int = 10,
+        channels: int = 3,
+        *,
+        projected: bool = False,
     ) -> None:
         """Make the network for images of so many channels."""
         super().__init__()
@@ -40,7 +54,7 @@ class CifarResNet(nn.Module):
         stages, before = [], widths[0]
         for width in widths:
             for _ in range(blocks):
-                stages.append(Block(before, width))
+                stages.append(Block(before, width, projected=projected))
                 before = width
         self.blocks = nn.Sequential(*stages)
         self.head = nn.Linear(before, classes)

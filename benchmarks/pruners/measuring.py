@@ -10,7 +10,7 @@ from torch import nn
 from benchmarks.compensating.problem import timed
 from benchmarks.compensating.training import fit
 from benchmarks.pruners.problems import Task
-from benchmarks.pruners.pruning import OURS, PRUNERS, SCRATCH, count_parameters
+from benchmarks.pruners.pruning import OURS, SCRATCH, count_parameters, pruners_for
 from benchmarks.pruners.records import Key, PrunedRow
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import in_turn, time_sample
@@ -25,12 +25,12 @@ Report = Callable[[PrunedRow], None]
 
 def measure_task(task: Task, done: Container[Key], report: Report) -> None:
     """Measure every pruner at every size that is not done yet."""
-    whole = whole_row(task)
+    whole, pruners = whole_row(task), pruners_for(task.stream)
     for ratio in RATIOS:
 
         @cache
         def cut(pruner: str, parameters: int = whole.dense_parameters // ratio) -> tuple[nn.Module, float]:
-            return timed(lambda: PRUNERS[pruner](task.problem, parameters))
+            return timed(lambda: pruners[pruner](task.problem, parameters, task.stream))
 
         for row in rows_of(whole.model_copy(update={"ratio": ratio}), task):
             if row.key not in done:
@@ -54,7 +54,7 @@ def whole_row(task: Task) -> PrunedRow:
 
 def rows_of(of_size: PrunedRow, task: Task) -> Iterator[PrunedRow]:
     """Yield the rows of one size; from scratch a network is trained once, for as long as the whole one was."""
-    for pruner in (*PRUNERS, TAUGHT):
+    for pruner in (*pruners_for(task.stream), TAUGHT):
         for epochs in EPOCHS:
             if epochs or pruner != TAUGHT:
                 yield of_size.model_copy(update={"pruner": pruner, "epochs": epochs})
@@ -64,7 +64,7 @@ def rows_of(of_size: PrunedRow, task: Task) -> Iterator[PrunedRow]:
 def measured(task: Task, row: PrunedRow, cut: Callable[[str], tuple[nn.Module, float]]) -> PrunedRow:
     """Return a row with its figures; an error becomes the reason why there are none."""
     try:
-        made, seconds = cut(row.pruner if row.pruner in PRUNERS else OURS)
+        made, seconds = cut(OURS if row.pruner in (TAUGHT, SCRATCH) else row.pruner)
         found, more = timed(lambda: trained_on(task, row, made))
         figures = {"accuracy": task.problem.accuracy(found), "seconds": seconds + more, **size_of(task, found)}
         return row.model_copy(update=figures)

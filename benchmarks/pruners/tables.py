@@ -8,11 +8,11 @@ from benchmarks.paging.losses import losses, told
 from benchmarks.paging.records import Comparison
 from benchmarks.pruners.measuring import EPOCHS, RATIOS, TAUGHT
 from benchmarks.pruners.problems import TITLES
-from benchmarks.pruners.pruning import OURS, PRUNERS, SCRATCH
+from benchmarks.pruners.pruning import OURS, PRUNERS, SCRATCH, STREAM_KEPT
 from benchmarks.pruners.records import PrunedRow, PruningResults
 
 MISSING = "–"
-RIVALS = tuple(name for name in PRUNERS if name != OURS)
+RIVALS = (*(name for name in PRUNERS if name != OURS), *STREAM_KEPT)
 Cells = Mapping[
     tuple[str, int, str, int], Sequence[PrunedRow]
 ]  # of a problem, size, pruner and epochs, seed after seed
@@ -124,7 +124,7 @@ def accuracy_table(cells: Cells, problem: str) -> str:
         ["---"] * (len(EPOCHS) + 5),
     ]
     for ratio in RATIOS:
-        for pruner in (*PRUNERS, TAUGHT, SCRATCH):
+        for pruner in (OURS, *RIVALS, TAUGHT, SCRATCH):
             by_epochs = {key[3]: rows for key, rows in cells.items() if key[:3] == (problem, ratio, pruner)}
             if by_epochs:
                 lines.append([f"{ratio} ×", pruner, *accuracy_cells(pruner, by_epochs), *cost_cells(by_epochs)])
