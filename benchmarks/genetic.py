@@ -19,7 +19,7 @@ import torch
 from deap import algorithms, base, creator, tools
 from numpy.typing import NDArray
 from sklearn.datasets import make_classification
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 from torch import Tensor, nn
 
 from benchmarks.paging.records import Figure, Role, Sheet

@@ -14,7 +14,7 @@ import librosa
 import numpy
 from numpy.typing import NDArray
 from scipy.signal import butter, sosfilt
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from benchmarks.paging.records import Figure, Role, Sheet
 from benchmarks.paging.timing import in_turn, milliseconds

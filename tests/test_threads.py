@@ -2,9 +2,10 @@ import os
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from topiarist.errors import SettingsError
-from topiarist.threads import flushes_denormals, torch_threads, usable_cores, without_denormals
+from topiarist.threads import flushes_denormals, one_thread, torch_threads, usable_cores, without_denormals
 
 
 @pytest.mark.parametrize("count", [None, 1, 2])
@@ -20,6 +21,15 @@ def test_threads_come_back_after_an_error() -> None:
     with pytest.raises(ValueError, match="stop"), torch_threads(before + 1):
         raise ValueError("stop")
     assert torch.get_num_threads() == before
+
+
+def test_on_one_thread_all_libraries_have_one_and_have_theirs_again_outside() -> None:
+    with torch_threads(2):
+        before = [pool["num_threads"] for pool in threadpool_info()]
+        with one_thread():
+            assert torch.get_num_threads() == 1
+            assert {pool["num_threads"] for pool in threadpool_info()} == {1}
+        assert torch.get_num_threads() == 2 and [pool["num_threads"] for pool in threadpool_info()] == before
 
 
 @pytest.mark.parametrize("count", [0, -1])

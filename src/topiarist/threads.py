@@ -33,6 +33,19 @@ def torch_threads(count: int | None) -> Iterator[None]:
 
 
 @contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread inside the block, and every library loaded so far that has threads of its own.
+
+    Several threads add up parts of a sum in an order of their own: an SVD, or the first sums of gradient boosting, then
+    end in other bits on a machine of other cores, or on a worker.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  # see the top of the file
+
+    with torch_threads(1), threadpool_limits(1):
+        yield
+
+
+@contextmanager
 def without_denormals() -> Iterator[None]:
     """Treat numbers below about 1e-38 as 0 inside the block: they mean nothing and take many times as long.
 

@@ -30,7 +30,7 @@ def task() -> Task:
 @pytest.mark.parametrize("pruner", PRUNERS)
 def test_every_pruner_keeps_its_budget(pruner: str, task: Task) -> None:
     whole = count_parameters(task.problem.model)
-    cut = PRUNERS[pruner](task.problem, whole // 2)
+    cut = PRUNERS[pruner](task.problem, whole // 2, ())
     assert whole // 4 < count_parameters(cut) <= whole // 2
     assert cut(task.problem.example).shape == (2, 3)
 
@@ -52,7 +52,7 @@ def test_what_a_pruner_raises_is_the_reason(task: Task) -> None:
 def test_a_row_has_what_the_network_costs(task: Task) -> None:
     rows = list(rows_of(whole_row(task), task))
     assert [row.epochs for row in rows if row.pruner == SCRATCH] == [2]
-    found = measured(task, rows[1], lambda pruner: (PRUNERS[pruner](task.problem, 100), 1.0))
+    found = measured(task, rows[1], lambda pruner: (PRUNERS[pruner](task.problem, 100, ()), 1.0))
     assert found.epochs == 1 and found.parameters is not None and found.parameters <= 100
     assert found.macs is not None and found.macs < found.dense_macs and (found.seconds or 0) > 1
 

@@ -288,7 +288,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line(command: Run, digits_model
     (tmp_path / "grown.safetensors.checkpoint").write_bytes(b"nonsense")
     words = ("--epochs", 1, "--out", tmp_path / "grown.safetensors")
     code, out, err = command("resize", "surgeon", digits_model, "digits", *words)
-    assert (code, out, err.count("\n")) == (2, "", 1) and "remove it to start over" in err
+    assert (code, out, err.count("\n")) == (2, "", 1) and "grown.safetensors.checkpoint to start over" in err
 
 
 def test_a_budget_is_that_of_the_library(command: Run, digits_model: Path) -> None:

@@ -31,6 +31,7 @@ from topiarist.rightsizing.running import Crew
 from topiarist.rightsizing.wording import margin_words, shown_p, value_words
 from topiarist.statistics import Metric, PairedEvidence
 from topiarist.tasks import TaskKind
+from topiarist.threads import one_thread
 from topiarist.training.tables.boosting import LEAST_PROBABILITY, fit_boosting
 
 LINEAR = "linear"  # the network without hidden units
@@ -202,7 +203,7 @@ def _logistic(
 
     shown, model = numpy.unique(y), None
     if len(shown) > 1:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), one_thread():
             warnings.simplefilter("ignore")  # of one that has not converged
             model = LogisticRegression(max_iter=ITERATIONS).fit(x, y, sample_weight=weights)
 
@@ -217,7 +218,8 @@ def _logistic(
 def _ridge(part: Part, weights: NDArray[Any] | None, data: Data) -> Answering:
     from sklearn.linear_model import Ridge  # noqa: PLC0415  # as above
 
-    model = Ridge().fit(part.x.numpy(), part.y.numpy(), sample_weight=weights)
+    with one_thread():
+        model = Ridge().fit(part.x.numpy(), part.y.numpy(), sample_weight=weights)
     return lambda x: torch.from_numpy(numpy.asarray(model.predict(x[:].numpy()))).reshape(len(x), -1)
 
 

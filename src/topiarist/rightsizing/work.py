@@ -40,6 +40,7 @@ from topiarist.rightsizing.relearning import can_learn_more, relearned
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import Crew, KeptFit, Runner
 from topiarist.rightsizing.teaching import with_references, with_teachers
+from topiarist.threads import one_thread
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 
@@ -64,6 +65,11 @@ class Work:
     brief: bool
 
     def carry_out(self) -> Rightsizing:
+        """Do all that was planned on one thread: results are the same bits on any number of cores, as on workers."""
+        with one_thread():
+            return self._carried_out()
+
+    def _carried_out(self) -> Rightsizing:
         """Train the baselines, go down the sizes, choose, and write down how it came about."""
         self.clock.frees = _is_large(self.job.data)
         if self.clock.frees:

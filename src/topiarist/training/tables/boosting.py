@@ -21,6 +21,7 @@ from torch import Tensor
 from topiarist.data import Part, Samples
 from topiarist.randomness import array_generator, child_seed
 from topiarist.tasks import Task
+from topiarist.threads import one_thread
 from topiarist.training.tables.binning import HOOKS, SampleColumns, fit_by_columns
 from topiarist.training.tables.folds import InnerFold
 from topiarist.training.tables.teachers import CrossFitted, answers_out_of_fold
@@ -127,14 +128,16 @@ def _fitted(learner: Any, part: Part, y: Numbers, rows: Numbers, seed: int, sett
     if not (can_stop and all(hasattr(learner, name) for name in HOOKS)):  # before scikit-learn 1.7: it parts the rows
         model = learner(random_state=seed, **settings)
         all_columns = SampleColumns(part.samples, rows).in_float64(slice(None))
-        return model.fit(all_columns, y[rows], sample_weight=None if weights is None else weights[rows])
+        with one_thread():
+            return model.fit(all_columns, y[rows], sample_weight=None if weights is None else weights[rows])
     sides = _sides(y, rows, seed, stratified=learner.__name__.endswith("Classifier"))
     model = learner(random_state=seed, early_stopping=sides.stopping is not None, **settings)
     counted: dict[str, Any] = {}
     if weights is not None:
         counted["sample_weight"] = weights[sides.learned]
         counted |= {} if sides.stopping is None else {"sample_weight_val": weights[sides.stopping]}
-    return fit_by_columns(model, part.samples, y, sides.learned, sides.stopping, counted)
+    with one_thread():
+        return fit_by_columns(model, part.samples, y, sides.learned, sides.stopping, counted)
 
 
 def _sides(y: Numbers, rows: Numbers, seed: int, *, stratified: bool) -> Sides:
