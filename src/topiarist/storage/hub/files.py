@@ -90,9 +90,17 @@ def _shards(folder: Path) -> list[Path]:
     for name in shards:
         if Path(name).name != name or not name.endswith(".safetensors"):
             raise ModelError(f"its {INDEX} names '{name}', which is not a .safetensors file of the folder")
-        if not (folder / name).is_file():
+        if not _is_there(folder / name):
             raise ModelError(f"its {INDEX} names '{name}', which is not there")
     return [folder / name for name in shards]
+
+
+def _is_there(file: Path) -> bool:
+    """Return whether a file is there; one whose name is longer than any can be is not."""
+    try:
+        return file.is_file()
+    except OSError:
+        return False
 
 
 def _read_json(file: Path) -> JsonObject:

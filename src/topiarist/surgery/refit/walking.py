@@ -111,6 +111,7 @@ class _Run:
 
     def _work(self) -> None:
         _here.run = self
+        torch.get_num_threads()  # a new thread computes on all cores until it asks for the number that was set
         self._take_turn()
         try:
             with torch.no_grad(), self.watched:
