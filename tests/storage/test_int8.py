@@ -38,6 +38,24 @@ def test_calibration_batches_of_the_users_are_shared(tmp_path: Path) -> None:
     assert found.int8.accuracy is None and "accuracy" not in str(found)
 
 
+@pytest.mark.slow
+def test_a_cut_network_of_several_inputs_and_outputs(tmp_path: Path) -> None:
+    class Coder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.code, self.back = nn.Linear(9, 16), nn.Linear(16, 6)
+
+        def forward(self, x: torch.Tensor, condition: torch.Tensor) -> dict[str, torch.Tensor]:
+            code = self.code(torch.cat([x, condition], dim=1)).relu()
+            return {"rebuilt": self.back(code), "size": code.norm(dim=1)}
+
+    batches = [(torch.randn(20, 6), torch.randn(20, 3)) for _ in range(3)]
+    outcome = resize(Coder(), None, Distinctiveness(), budget=Budget(parameters=200), calibration=batches)
+    found = outcome.export_int8(tmp_path / "small.onnx")
+    assert (found.int8.samples, [each.name for each in found.int8.outputs]) == (60, ["rebuilt", "size"])
+    assert "from torch in 60 samples: 'rebuilt' by " in str(found)
+
+
 def test_ranges_need_samples(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="8 bits need real samples to learn ranges from"):
         export_int8(perceptron(8, 4, 3), tmp_path / "small.onnx")

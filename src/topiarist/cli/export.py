@@ -132,6 +132,15 @@ def export_rows(export: JsonObject, label: str) -> dict[str, str]:
 def agreement_line(export: JsonObject) -> str:
     """Return how far a file is from torch, in words."""
     largest = f"{export['largest_difference']:.2g}"
+    if export.get("outputs"):
+        parts = [
+            f"{each['name']} is the same in {each['same']:.2%}"
+            if each["same"] is not None
+            else f"{each['name']} differs by at most {each['largest_difference']:.2g}"
+            f" (numbers up to {each['largest_value']:.2g})"
+            for each in export["outputs"]
+        ]
+        return "; ".join(parts)
     if export["agreement"] is None:
         return f"numbers differ by at most {largest} deviations of the training targets"
     what = "labels" if export.get("metric", "accuracy") != "accuracy" else "class"

@@ -35,7 +35,12 @@ class Int8Export:
             f"{self.float32_latency_ms:.3g} → {self.latency_ms:.3g} ms per sample"
             f" (ONNX Runtime, {self.threads} thread{'' if self.threads == 1 else 's'})",
         ]
-        if self.int8.agreement is None:
+        if self.int8.outputs:
+            differences = ", ".join(map(str, self.int8.outputs))
+            parts.append(
+                f"from torch in {self.int8.samples:,} sample{'' if self.int8.samples == 1 else 's'}: {differences}"
+            )
+        elif self.int8.agreement is None:
             parts.append(
                 f"at most {self.int8.largest_difference:.2g} deviations from torch in {self.int8.samples:,} samples"
             )
@@ -79,7 +84,8 @@ def export_int8(
         Where classes and preprocessing come from. Ranges are those of its training part, and answers are compared on
         its test part.
     samples
-        Without data: raw samples (n_samples, …) that show the ranges, and that answers are compared on.
+        Without data: raw samples (n_samples, …) that show the ranges, and that answers are compared on; of a network
+        of several inputs a tuple of tensors, one per argument, or a mapping by name.
     threads
         How many threads both files are timed on.
 

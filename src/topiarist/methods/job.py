@@ -16,14 +16,14 @@ from topiarist.measurement import Measurement, measure
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import footprint
 from topiarist.measurement.tables.prediction import LatencyModel
-from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.evaluation import PREPARED, evaluating, first_of_kind, numbers_of, placed
 from topiarist.randomness import generator, isolated
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for, batches_without_example
 from topiarist.surgery.choice.costs import Costs, Measure, Timing
 from topiarist.surgery.proving import proven
 from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
-from topiarist.tracing.running import call
+from topiarist.tracing.running import call, check_unquantised
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits, weights_of
 
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
@@ -191,8 +191,22 @@ class Request:
         found = self.anatomy
         spaces = found.free if names is None else {space.name: space for space in map(found.free_space, names)}
         if not spaces:
-            raise ModelError("the network has no units that could be removed: every space is fixed")
+            raise ModelError(
+                f"the network has no units that could be removed: every space is fixed{_why_fixed(self.model, found)}"
+            )
         return replace(found, spaces=spaces)
+
+
+def _why_fixed(model: nn.Module, found: Anatomy) -> str:
+    """Return why the largest of the spaces that layers write is fixed."""
+    prepared = first_of_kind(model, PREPARED)
+    if prepared is not None:
+        return f"; '{prepared}' prepares it for quantisation: cut the network first, and prepare it after"
+    written = [space for space in found.spaces.values() if space.producers]
+    if not written:
+        return ""
+    held = max(written, key=lambda space: space.size)
+    return f", such as '{held.name}' of {held.size} units: {held.reason}"
 
 
 def make_job(
@@ -214,6 +228,7 @@ def make_job(
 
     Some thousands of training inputs show what units do, unless `all_samples` are asked for.
     """
+    check_unquantised(model)
     if data is not None and not len(data.train):
         raise DataError(f"{data.name} has no training samples")
     if isinstance(calibration, Iterator):

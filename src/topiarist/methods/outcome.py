@@ -1,12 +1,14 @@
 """The network that one method made: what it became, why, and what it was and is worth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Lineage
@@ -14,7 +16,9 @@ from topiarist.files import JsonObject
 from topiarist.measurement import Int8Export, Measurement, export_int8
 from topiarist.methods.job import Job
 from topiarist.notebooks import html_table
+from topiarist.storage.trial import RawSamples
 from topiarist.surgery import Plan, plan_of
+from topiarist.tracing.running import Args, Kwargs
 from topiarist.training import History
 
 RANGES_FROM = 512  # calibration samples, as many as `export_onnx` takes of a training part
@@ -89,14 +93,14 @@ class Outcome:
         job = self.job
         if job.data is not None:
             return export_int8(self.model, path, data=job.data, threads=job.threads)
-        samples: list[Tensor] = []
+        batches: list[Args | Kwargs] = []
+        seen = 0
         for args, kwargs in job.request().batches.some(RANGES_FROM):
-            if kwargs or len(args) != 1:
-                raise ModelError("8 bits are for networks that read one tensor; this one reads several")
-            samples.append(args[0])
-            if sum(map(len, samples)) >= RANGES_FROM:
+            batches.append(kwargs or args)
+            seen += max(len(leaf) for leaf in tree_leaves(batches[-1]) if isinstance(leaf, Tensor) and leaf.ndim)
+            if seen >= RANGES_FROM:
                 break
-        return export_int8(self.model, path, samples=torch.cat(samples), threads=job.threads)
+        return export_int8(self.model, path, samples=_together(batches), threads=job.threads)
 
     def __str__(self) -> str:
         """Return what changed, in one line."""
@@ -152,6 +156,23 @@ _SIDES = ("before", "after")
 def shown_quality(measured: Measurement) -> str:
     """Return the primary metric as text."""
     return f"{measured.accuracy:.1%}" if measured.primary == "accuracy" else f"{measured.quality[measured.primary]:.4g}"
+
+
+def _together(batches: Sequence[Args | Kwargs]) -> RawSamples:
+    """Return batches of calls as one: a tensor where it is the only argument; the first where they do not go together.
+
+    Tensors of unlike lengths, such as the nodes and the edges of a graph, are one sample as a whole.
+    """
+    flat, shapes = zip(*map(tree_flatten, batches), strict=True)
+    lengths = [{len(leaf) if leaf.ndim else 0 for leaf in leaves if isinstance(leaf, Tensor)} for leaves in flat]
+    joined: Any = batches[0]
+    if len(set(shapes)) == 1 and all(len(found) == 1 and 0 not in found for found in lengths):
+        columns = zip(*flat, strict=True)
+        leaves = [torch.cat(list(column)) if isinstance(column[0], Tensor) else column[0] for column in columns]
+        joined = tree_unflatten(leaves, shapes[0])
+    only = isinstance(joined, tuple) and len(joined) == 1 and isinstance(joined[0], Tensor)
+    samples: RawSamples = joined[0] if only else joined
+    return samples
 
 
 def new_edits(before: nn.Module, after: nn.Module) -> Plan:

@@ -1,6 +1,6 @@
 """Networks as they are used after training, and facts about their parameters."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 
@@ -10,6 +10,8 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from topiarist.errors import ModelError
 
+QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.ao.nn.sparse.quantized")
+PREPARED = ("torch.ao.nn.qat", "torch.ao.nn.intrinsic.qat", "torch.ao.quantization.fake_quantize")
 NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
@@ -53,6 +55,13 @@ def kernels_of(model: nn.Module) -> dict[str, nn.Parameter]:
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the tensors whose names begin with the prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def first_of_kind(model: nn.Module, modules: Sequence[str]) -> str | None:
+    """Return the name of the first module whose class is from one of these Python modules, or from below them."""
+    return next(
+        (name for name, each in model.named_modules() if type(each).__module__.startswith(tuple(modules))), None
+    )
 
 
 def numbers_of(model: nn.Module) -> Tensor:

@@ -138,6 +138,15 @@ def _fill_of(preprocessing: Preprocessing) -> tuple[float, ...]:
     return tuple(fills_of(preprocessing.columns)) or preprocessing.fill
 
 
+@dataclass(frozen=True)
+class TensorInput:
+    """One of several inputs of a file: what it is called, the shape of a sample, and the type of its numbers."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class InputForm:
     """What the input of a file is.
@@ -145,18 +154,19 @@ class InputForm:
     `raw` samples are as they come: numbers, with NaN where one is missing in a table. `encoded` ones have a 1 where a
     column of text equals a category, and 0 elsewhere, and the parts of dates as `date_numbers` computes them.
     `cells` are those of a table, one input per column, as `inputs` says: text as it is written, without blanks around
-    it, numbers with NaN for gaps. `preprocessed` ones are what the network itself reads. `columns` has for each input
-    of a table its column and, of text, the category (`equals`; None where training never showed it, and the input is
-    always 0) or what else the input stands for (`place`), of dates the `part`. `preprocessing` names the steps that the
-    file takes.
+    it, numbers with NaN for gaps. `preprocessed` ones are what the network itself reads; `tensors`, too, where it reads
+    several, by the names of forward's arguments. `columns` has for each input of a table its column and, of text, the
+    category (`equals`; None where training never showed it, and the input is always 0) or what else the input stands
+    for (`place`), of dates the `part`. `preprocessing` names the steps that the file takes.
     """
 
-    kind: Literal["raw", "encoded", "cells", "preprocessed"]
+    kind: Literal["raw", "encoded", "cells", "preprocessed", "tensors"]
     shape: tuple[int, ...]
     type: str
     columns: tuple[dict[str, str | None], ...] = ()
     preprocessing: tuple[str, ...] = ()
     inputs: tuple[CellInput, ...] = ()
+    tensors: tuple[TensorInput, ...] = ()
 
 
 def form_of(inputs: Inputs, preprocessing: Preprocessing | None) -> InputForm:

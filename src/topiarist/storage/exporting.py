@@ -7,30 +7,26 @@ such file of others is ever loaded.
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from io import BytesIO, StringIO
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
+import numpy
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.export import Dim, ExportedProgram
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.files import BYTES_PER_KB, check_place, write_atomically
+from topiarist.storage.cells import Cells
+from topiarist.storage.comparing import ComparedOutput, Run, compare_with_torch
 from topiarist.storage.deployable import InputForm, Inputs
+from topiarist.storage.flat import first_rows
 from topiarist.storage.trial import RawSamples, Trial, make_trial
-from topiarist.tasks import Regression
 
-Run = Callable[[slice], Sequence[Inputs]]  # of some samples of a trial
-# Of the largest logit of a sample, or of 1: far above what another order of float32 sums changes, far below what
-# changes a class.
-TOLERANCE = 1e-4
-BATCH = 256  # samples per run: bounds memory
 NOTES = "topiarist.json"
 
 
@@ -45,6 +41,9 @@ class Export:
     Of numbers, `largest_difference` is in deviations of the training targets, and there are neither probabilities nor
     an agreement; of labels, the agreement is that about each label. Both have `quality` and `quality_in_torch`, by the
     task's primary `metric`, in the place of accuracy.
+
+    Of whatever else a network returns, `outputs` has the difference of each tensor by its name, in the numbers that the
+    network gives; there is nothing else to judge, and `largest_difference` is the largest of them.
     """
 
     path: Path
@@ -61,10 +60,12 @@ class Export:
     metric: str = "accuracy"
     quality: float | None = None
     quality_in_torch: float | None = None
+    outputs: tuple[ComparedOutput, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return plain values; those that a classifier does not have are left out."""
         own = ("metric", "quality", "quality_in_torch") if self.metric == "accuracy" else ()
+        own = own if self.outputs else (*own, "outputs")
         return {name: value for name, value in asdict(self).items() if name not in own} | {"path": str(self.path)}
 
 
@@ -73,7 +74,7 @@ def export_program(
 ) -> Export:
     """Write a network with its preprocessing as one `.pt2` file, compared with torch as `export_onnx` does.
 
-    `torch.export.load(path).module()` reads samples and returns answers as the ONNX file does.
+    `torch.export.load(path).module()` reads samples and returns answers, as a tuple, as the ONNX file does.
     Parameters and errors are those of `export_onnx`.
 
     Examples
@@ -88,6 +89,7 @@ def export_program(
     trial = make_trial(model, data, samples)
     known = asdict(trial.form) | {"classes": trial.classes}
     known |= {} if trial.task is None or trial.classes is not None else {"task": trial.task.to_record()}
+    known |= {} if trial.answers is None else {"outputs": trial.module.outputs}
     program, stream = trace(trial), BytesIO()
     with quietly("the network cannot be exported"):
         torch.export.save(program, stream, extra_files={NOTES: json.dumps(known)})
@@ -96,7 +98,9 @@ def export_program(
 
     def run(rows: slice) -> list[Inputs]:
         with torch.no_grad():
-            return [output.numpy() for output in loaded(torch.from_numpy(trial.inputs[rows]))]
+            inputs = some_inputs(trial.inputs, rows)
+            tensors = [inputs] if isinstance(inputs, numpy.ndarray) else inputs.values()
+            return [output.numpy() for output in loaded(*map(torch.from_numpy, tensors))]
 
     return write_compared(run, trial, place=place, content=stream.getvalue(), bits=32)
 
@@ -113,16 +117,11 @@ def place_for(path: str | Path, suffix: str) -> Path:
 def write_compared(run: Run, trial: Trial, *, place: Path, content: bytes, bits: int) -> Export:
     """Run an export on the samples of a trial; write it unless it does not compute what torch does.
 
-    With fewer than 32 bits, answers need only be finite. Batches of several sizes are tried, and one of 1.
+    With fewer than 32 bits, answers need only be finite.
     """
-    starts = [0, *range(1, len(trial.inputs), BATCH), len(trial.inputs)]
-    runs = [run(slice(start, end)) for start, end in pairwise(starts)]
-    given = [torch.cat([torch.as_tensor(each[output]) for each in runs]) for output in range(len(runs[0]))]
-    if not all(bool(each.isfinite().all()) for each in given):
-        raise ModelError("the export gives numbers that are not finite; nothing was written")
-    found = _comparison(given, trial)
+    found = compare_with_torch(run, trial)
     if bits == 32 and found.too_far:
-        raise ModelError(f"the export does not compute what torch does: {found.apart}; nothing was written")
+        raise ModelError(f"the export does not compute what torch does: {found.too_far}; nothing was written")
     write_atomically(place, content)
     return Export(
         path=place,
@@ -130,67 +129,48 @@ def write_compared(run: Run, trial: Trial, *, place: Path, content: bytes, bits:
         bits=bits,
         input=trial.form,
         compared_on=trial.origin,
-        samples=len(given[0]),
+        samples=found.samples,
         largest_difference=found.largest,
         largest_probability_difference=found.of_probabilities,
         agreement=found.agreement,
-        **_judged(found.outputs, trial),
+        accuracy=found.accuracy,
+        accuracy_in_torch=found.accuracy_in_torch,
+        metric=found.metric,
+        quality=found.quality,
+        quality_in_torch=found.quality_in_torch,
+        outputs=found.outputs,
     )
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """Outputs of a file beside those of torch: how far they are apart, and whether that is too far."""
-
-    outputs: Tensor
-    largest: float
-    too_far: bool
-    of_probabilities: float | None = None
-    agreement: float | None = None
-
-    @property
-    def apart(self) -> str:
-        if self.of_probabilities is None:
-            return f"numbers by {self.largest:.2g} deviations of the targets"
-        return f"logits by {self.largest:.2g}, probabilities by {self.of_probabilities:.2g}"
-
-
-def _comparison(given: Sequence[Tensor], trial: Trial) -> _Comparison:
-    """Compare what a file gives, logits and probabilities or numbers, with what torch does."""
-    task, wanted = trial.known_task, trial.logits
-    allowed = TOLERANCE * wanted.abs().amax(dim=1, keepdim=True).clamp(min=1)
-    if isinstance(task, Regression):
-        wide = given[0].double()
-        outputs = (wide - wide.new_tensor(task.centre)) / wide.new_tensor(task.scale)
-        difference = task.in_deviations(outputs - wanted).abs()
-        allowed = task.in_deviations(wanted).abs().clamp(min=1) * TOLERANCE
-        return _Comparison(outputs, difference.max().item(), bool((difference > allowed).any()))
-    outputs, probabilities = given
-    difference = (outputs - wanted).abs()
-    apart = (probabilities - task.answers(wanted)).abs().max().item()
-    same = outputs.argmax(dim=1) == wanted.argmax(dim=1) if task.kind == "classes" else (outputs > 0) == (wanted > 0)
-    too_far = bool((difference > allowed).any()) or apart > TOLERANCE
-    return _Comparison(outputs, difference.max().item(), too_far, apart, same.double().mean().item())
-
-
-def _judged(outputs: Tensor, trial: Trial) -> dict[str, Any]:
-    """Return the primary metric of the file and of torch, where the targets are known."""
-    task, labels = trial.known_task, trial.labels
-    metric = task.find_metric("accuracy") if task.kind == "classes" else task.primary_metric
-    values = [
-        None if labels is None else task.value(metric, each, labels, trial.weights) for each in (outputs, trial.logits)
-    ]
-    if task.kind == "classes":
-        return {"accuracy": values[0], "accuracy_in_torch": values[1]}
-    return {"metric": metric.name, "quality": values[0], "quality_in_torch": values[1]}
-
-
 def trace(trial: Trial) -> ExportedProgram:
-    """Trace a network on zeros of the shape and type of its samples; the batch may have any size."""
-    example = torch.from_numpy(trial.inputs[:1]).new_zeros((2, *trial.inputs.shape[1:]))
+    """Trace a network on zeros of the shape and type of its samples; the batch may have any size.
+
+    One that reads several tensors is traced on some of its samples: between zeros, it may not run. Where these are one
+    sample as a whole, their shapes are those of the file.
+    """
+    inputs = trial.inputs
+    arrays = [inputs] if isinstance(inputs, numpy.ndarray) else list(inputs.values())
+    batched = trial.answers is None or trial.answers.batched
+    examples = tuple(
+        torch.from_numpy(each[:1]).new_zeros((2, *each.shape[1:]))
+        if len(arrays) == 1
+        else first_rows(torch.from_numpy(each), 2)
+        if batched
+        else torch.from_numpy(each)
+        for each in arrays
+    )
+    shapes = tuple({0: Dim.DYNAMIC} if batched else {} for _ in examples)
+    given = shapes if trial.answers is None else (shapes,)  # those of *tensors are one entry
     asked = "whose forward must not depend on values nor on how many samples there are"
     with quietly(f"torch.export cannot follow the network, {asked}"):
-        return torch.export.export(trial.module, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
+        return torch.export.export(trial.module, examples, dynamic_shapes=given)
+
+
+def some_inputs(samples: Inputs | Cells, rows: slice) -> Inputs | Cells:
+    """Return some of the samples that a file reads."""
+    if isinstance(samples, numpy.ndarray):
+        return samples[rows]
+    return {name: x[rows] if x.ndim else x for name, x in samples.items()}
 
 
 @contextmanager

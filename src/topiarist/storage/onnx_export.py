@@ -22,10 +22,10 @@ from topiarist.errors import DataError, ModelError, SettingsError, first_line
 from topiarist.models.copying import copied
 from topiarist.storage.cells import CODE, Cells, cell_inputs, with_cells
 from topiarist.storage.deployable import Inputs
-from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
+from topiarist.storage.exporting import Export, place_for, quietly, some_inputs, trace, write_compared
+from topiarist.storage.flat import INPUT, FlatNetwork, single_argument
 from topiarist.storage.trial import RawSamples, Trial, make_trial
 
-INPUT = "input"
 LAYERS, DENSE = ["Conv", "Gemm", "MatMul"], ["Gemm", "MatMul"]
 CALIBRATION_BATCH = 64
 ERRORS_ARE_RAISED = 4  # and not shown as well
@@ -44,7 +44,10 @@ def export_onnx(
     Parameters
     ----------
     model
-        A network whose forward depends neither on values nor on how many samples there are; it is left as it was.
+        A network whose forward depends neither on values nor on how many samples there are; it is left as it was. One
+        that returns (n_samples, n_outputs) gets a file of logits and probabilities, or numbers. Of any other, the file
+        returns every tensor in the tuples, lists and mappings that forward returns, by the keys there, or as
+        `output_0`, `output_1`, …
     path
         The file, which ends in `.onnx`.
     data
@@ -52,6 +55,8 @@ def export_onnx(
         compared are those for its test part.
     samples
         Raw samples (n_samples, …) to compare answers on instead; without them and without data, random numbers are.
+        Of a network of several inputs: a tuple of tensors, one per argument, or a mapping by name; nested ones, too.
+        The file's inputs are called like the arguments. Tensors of unlike lengths are one sample as a whole.
     int8
         Layers compute in 8 bits, with ranges from the training part or from `samples`.
 
@@ -83,7 +88,13 @@ def export_onnx(
     trial, bits = make_trial(model, data, samples), 8 if int8 else 32
     if int8 and trial.calibration is None:
         raise DataError("8 bits need real samples to learn ranges from: give data or samples")
-    graph = graph_of(trace(trial), trial.module.outputs)
+    module = trial.module
+    if isinstance(module, FlatNetwork):
+        inputs = module.arguments.names if trial.answers is not None and trial.answers.batched else ()
+        axes = (*inputs, *module.per_sample)
+        graph = graph_of(trace(trial), module.outputs, inputs=module.arguments.names, per_sample=axes)
+    else:
+        graph = graph_of(trace(trial), module.outputs)
     if trial.calibration is not None and int8:
         graph = to_int8(graph, trial.calibration)
     if trial.cells is not None:
@@ -92,11 +103,9 @@ def export_onnx(
         trial = replace(trial, form=form)
     content = _serialised(graph, trial, bits)
     session, given = Session(content), trial.inputs if trial.cells is None else trial.cells
-    return write_compared(lambda rows: session(_some(given, rows)), trial, place=place, content=content, bits=bits)
-
-
-def _some(samples: Inputs | Cells, rows: slice) -> Inputs | Cells:
-    return samples[rows] if isinstance(samples, numpy.ndarray) else {name: x[rows] for name, x in samples.items()}
+    return write_compared(
+        lambda rows: session(some_inputs(given, rows)), trial, place=place, content=content, bits=bits
+    )
 
 
 def onnx_content(model: nn.Module, sample: Tensor, *, int8: bool = False) -> bytes:
@@ -106,21 +115,37 @@ def onnx_content(model: nn.Module, sample: Tensor, *, int8: bool = False) -> byt
     """
     network = copied(model).cpu().float().eval().requires_grad_(False)
     example = sample.new_zeros((2, *sample.shape[1:]))
+    flat = FlatNetwork(network, single_argument(network))
+    flat.learn_outputs([example], batched=True)
     with quietly("torch.export cannot follow the network"):
-        program = torch.export.export(network, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
-    graph = graph_of(program, ("logits",))
+        program = torch.export.export(flat, (example,), dynamic_shapes=(({0: Dim.DYNAMIC},),))
+    graph = graph_of(program, flat.outputs, per_sample=(INPUT, *flat.per_sample))
     content: bytes = (to_int8(graph, sample.numpy()) if int8 else graph).SerializeToString()
     return content
 
 
-def graph_of(program: ExportedProgram, outputs: Sequence[str]) -> Any:
-    """Return a traced network as an ONNX graph; batch norm is folded into the layer before it."""
+def graph_of(
+    program: ExportedProgram,
+    outputs: Sequence[str],
+    *,
+    inputs: Sequence[str] = (INPUT,),
+    per_sample: Sequence[str] | None = None,
+) -> Any:
+    """Return a traced network as an ONNX graph; batch norm is folded into the layer before it.
+
+    The first axis of inputs and outputs that have a row `per_sample`, which all have unless they are named, is called
+    so.
+    """
     with quietly("the network cannot be exported"):
         converted = torch.onnx.export(
-            program, dynamo=True, verbose=False, external_data=False, input_names=[INPUT], output_names=outputs
+            program, dynamo=True, verbose=False, external_data=False, input_names=inputs, output_names=outputs
         )
         assert converted is not None
-        return _trimmed(converted.model_proto)
+        model = _trimmed(converted.model_proto)
+    for place in (*model.graph.input, *model.graph.output):
+        if per_sample is None or place.name in per_sample:
+            place.type.tensor_type.shape.dim[0].dim_param = "samples"
+    return model
 
 
 def onnx_tool(module: str) -> Any:
@@ -135,8 +160,6 @@ def _trimmed(model: Any) -> Any:
         described.ClearField("metadata_props")
         described.ClearField("doc_string")
     graph.ClearField("value_info")
-    for place in (*graph.input, *graph.output):
-        place.type.tensor_type.shape.dim[0].dim_param = "samples"
     return model
 
 
@@ -156,7 +179,7 @@ def _serialised(model: Any, trial: Trial, bits: int) -> bytes:
     return content
 
 
-def to_int8(model: Any, samples: Inputs) -> Any:
+def to_int8(model: Any, samples: Inputs | Cells) -> Any:
     """Return a graph that computes its convolutions and dense layers in 8 bits.
 
     Weights use 7 of them, with one scale per channel, and activations the ranges that real samples show; ONNX Runtime
@@ -193,12 +216,17 @@ def to_int8(model: Any, samples: Inputs) -> Any:
 class CalibrationReader:
     """Samples batch by batch, in the way that ONNX Runtime asks for them."""
 
-    def __init__(self, samples: Inputs) -> None:
-        self.rest = iter(numpy.split(samples, range(CALIBRATION_BATCH, len(samples), CALIBRATION_BATCH)))
+    def __init__(self, samples: Inputs | Cells) -> None:
+        given = {INPUT: samples} if isinstance(samples, numpy.ndarray) else samples
+        counts = {len(x) if x.ndim else 0 for x in given.values()}
+        most = max(counts) if len(counts) == 1 else 1  # of unlike lengths: one sample as a whole
+        step = CALIBRATION_BATCH if len(counts) == 1 else None
+        starts = range(0, most, step or 1)
+        self.rest = iter([some_inputs(given, slice(start, step and start + step)) for start in starts])
 
-    def get_next(self) -> dict[str, Inputs] | None:
-        """Return a batch by the name of the graph's input, None at the end."""
-        return next(({INPUT: batch} for batch in self.rest), None)
+    def get_next(self) -> Inputs | Cells | None:
+        """Return a batch by the names of the graph's inputs, None at the end."""
+        return next(self.rest, None)
 
 
 class Session:
@@ -232,9 +260,13 @@ class Session:
     def sample(self) -> Inputs | Cells:
         """Return a sample of zeros (1, *shape), or of gaps in text, of the types that the file asks for."""
         types: dict[str, Any] = {"tensor(float)": numpy.float32, "tensor(double)": numpy.float64}
-        types["tensor(string)"] = object
+        types |= {"tensor(string)": object, "tensor(bool)": bool, "tensor(int32)": numpy.int32}
         zeros = {
-            each.name: numpy.full((1, *each.shape[1:]), "" if "string" in each.type else 0, types.get(each.type, "i8"))
+            each.name: numpy.full(
+                [size if isinstance(size, int) else 1 for size in each.shape],
+                "" if "string" in each.type else 0,
+                types.get(each.type, "i8"),
+            )
             for each in self.inputs
         }
         return next(iter(zeros.values())) if len(zeros) == 1 else zeros

@@ -20,38 +20,61 @@ from topiarist.errors import DataError, ModelError
 from topiarist.models import Card, card_for, card_of
 from topiarist.models.copying import copied
 from topiarist.models.ensemble import facts
+from topiarist.models.evaluation import evaluating, placed
 from topiarist.randomness import array_generator
 from topiarist.storage.cells import Cells, cell_inputs, cells_of
-from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
+from topiarist.storage.deployable import (
+    Deployable,
+    InputForm,
+    Inputs,
+    Preparation,
+    TensorInput,
+    as_inputs,
+    form_of,
+)
+from topiarist.storage.flat import (
+    Arguments,
+    FlatNetwork,
+    OpenAnswers,
+    Several,
+    arguments_of,
+    first_rows,
+    is_batched,
+    is_several,
+    single_argument,
+)
 from topiarist.tasks import Classification, Task
-from topiarist.training.inference import part_batches, predict_logits
+from topiarist.training.inference import part_batches, predict_logits, run_samples
 
 if TYPE_CHECKING:
     import pandas
 
 MOST_COMPARED, MOST_CALIBRATING, RANDOM = 1000, 512, 100  # samples: enough to see every layer, a few seconds of work
 PARTS: tuple[Literal["test", "validation", "train"], ...] = ("test", "validation", "train")
-RawSamples = ArrayLike | Features | Tensor
+RawSamples = ArrayLike | Features | Tensor | Several
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
     """`inputs` are samples as the file reads them; `logits` (n_samples, n_outputs) are what torch answers.
 
-    Torch computes in float32, after `Preprocessing` itself. `task` is None where nobody says what is predicted: logits
-    of classes, then. `labels`, the targets, their `weights`, and `calibration`, samples to learn ranges from,
-    are None where there are no data; `origin` says where the samples are from. `cells` are the samples by column, as a
-    file may read those of a table that has more than numbers.
+    Where a network reads several tensors, or returns anything else than outputs of this shape, `inputs` may be tensors
+    by name, `logits` is None and `answers` are what torch returns. Torch computes in float32, after `Preprocessing`
+    itself. `task` is None where nobody says what is predicted: logits of classes, then. `labels`, the targets, their
+    `weights`, and `calibration`, samples to learn ranges from, are None where there are no data; `origin` says where
+    the samples are from. `cells` are the samples by column, as a file may read those of a table that has more than
+    numbers.
     """
 
-    module: Deployable
+    module: Deployable | FlatNetwork
     form: InputForm
     task: Task | None
-    inputs: Inputs
-    logits: Tensor
+    inputs: Inputs | Cells
+    logits: Tensor | None
     labels: Tensor | None
-    calibration: Inputs | None
+    calibration: Inputs | Cells | None
     origin: str
+    answers: OpenAnswers | None = None
     weights: Tensor | None = None
     columns: tuple[Column, ...] = ()
     cells: Cells | None = None
@@ -64,7 +87,10 @@ class Trial:
     @property
     def known_task(self) -> Task:
         """What is predicted: without a word of it, classes of which only the number is known."""
-        return self.task or Classification(tuple(str(number) for number in range(self.logits.shape[1])))
+        if self.task is not None:
+            return self.task
+        outputs = 0 if self.logits is None else self.logits.shape[1]
+        return Classification(tuple(str(number) for number in range(outputs)))
 
 
 def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) -> Trial:
@@ -73,6 +99,8 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     The samples are those given, those of the data's test part, or random numbers: raw, or as the network reads them
     where it has no preprocessing.
     """
+    if is_several(samples):
+        return _several(model, samples)
     card = card_of(model) if data is None else card_for(model, data)
     preprocessing, labels, weights, calibrating = card.preprocessing, None, None, None
     usable = data is not None and (data.preprocessing is None or (data.source is not None and data.split is not None))
@@ -88,15 +116,13 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         compared, origin = _random_features(model, card), "random numbers"
     inputs, columns = as_inputs(compared, preprocessing), () if preprocessing is None else preprocessing.columns
     network = copied(model).cpu().float().eval().requires_grad_(False)
-    logits = predict_logits(network, preprocessing(compared) if preprocessing else torch.from_numpy(inputs))
-    if not logits.isfinite().all():
-        raise ModelError("the network gives numbers that are not finite: an export cannot be compared with it")
-    return Trial(
+    read = preprocessing(compared) if preprocessing else torch.from_numpy(inputs)
+    trial = Trial(
         module=Deployable(network, preprocessing, card.task).eval(),
         form=form_of(inputs, preprocessing),
         task=card.task,
         inputs=inputs,
-        logits=logits,
+        logits=None,
         labels=labels,
         calibration=None if calibrating is None else as_inputs(calibrating, preprocessing),
         origin=origin,
@@ -104,6 +130,67 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         columns=columns,
         cells=cells_of(compared, columns, inputs.dtype.type) if cell_inputs(columns) and is_table(compared) else None,
     )
+    if not _gives_outputs(network, read, card.task):
+        prepared = None if preprocessing is None else Preparation(preprocessing)
+        return _with_answers(trial, network, single_argument(network), (read,), prepared)
+    logits = predict_logits(network, read)
+    if not logits.isfinite().all():
+        raise ModelError("the network gives numbers that are not finite: an export cannot be compared with it")
+    return replace(trial, logits=logits)
+
+
+def _gives_outputs(network: nn.Module, read: Tensor, task: Task | None) -> bool:
+    """Return whether a network returns outputs (n_samples, n_outputs), or one number per sample for a known task."""
+    samples = first_rows(read, 2)
+    with evaluating(network):
+        found = run_samples(network, placed(samples, torch.empty(0)))
+    if not isinstance(found, Tensor) or not found.is_floating_point() or found.ndim not in (1, 2):
+        return False
+    return len(found) == len(samples) and (found.ndim == 2 or task is not None)
+
+
+def _several(model: nn.Module, samples: Several) -> Trial:
+    """Make a trial of a network that is called with several tensors, or with tensors that are nested."""
+    if card_of(model).preprocessing is not None:
+        raise DataError("a network with preprocessing is exported with samples of one array or table; found several")
+    network = copied(model).cpu().float().eval().requires_grad_(False)
+    arguments, tensors = arguments_of(network, samples)
+    inputs: Cells = {name: tensor.numpy() for name, tensor in zip(arguments.names, tensors, strict=True)}
+    skipped = 1 if is_batched(tensors) else 0
+    form = InputForm(
+        kind="tensors",
+        shape=(),
+        type="",
+        tensors=tuple(TensorInput(name, x.shape[skipped:], x.dtype.name) for name, x in inputs.items()),
+    )
+    trial = Trial(
+        module=FlatNetwork(network, arguments),
+        form=form,
+        task=None,
+        inputs=inputs,
+        logits=None,
+        labels=None,
+        calibration=inputs,
+        origin="samples given",
+    )
+    return _with_answers(trial, network, arguments, tensors, None)
+
+
+def _with_answers(
+    trial: Trial,
+    network: nn.Module,
+    arguments: Arguments,
+    tensors: tuple[Tensor, ...],
+    preparation: nn.Module | None,
+) -> Trial:
+    """Return a trial whose answers are whatever a network returns for some tensors."""
+    plain, batched = FlatNetwork(network, arguments).eval(), is_batched(tensors)
+    plain.learn_outputs(tensors, batched=batched)
+    module = FlatNetwork(network, arguments, preparation).eval()
+    module.outputs, module.per_sample = plain.outputs, plain.per_sample
+    answers = OpenAnswers(plain, tensors, batched)
+    answers.check_repeatable()
+    return replace(trial, module=module, task=None, labels=None, weights=None, answers=answers)
 
 
 def compared_alone(data: Data) -> Data:

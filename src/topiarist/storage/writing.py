@@ -14,7 +14,7 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import JsonObject, write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
-from topiarist.models.evaluation import kernels_of
+from topiarist.models.evaluation import QUANTISED, first_of_kind, kernels_of
 from topiarist.storage.header import KEY, SIGNATURE, make_header, sign, signature
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
@@ -141,6 +141,11 @@ def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def named_tensors(model: nn.Module) -> dict[str, Tensor]:
     """Return the live entries of a network's `state_dict`, each a tensor that a model file can hold."""
+    if (quantised := first_of_kind(model, QUANTISED)) is not None:
+        raise ModelError(
+            f"a model file holds no quantised network, such as '{quantised}' is: save it before it is quantised;"
+            " export_int8 writes 8 bits"
+        )
     state = model.state_dict(keep_vars=True)
     for name, value in state.items():
         if not isinstance(value, Tensor):

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.copying import copying, detached_tensors
-from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.evaluation import QUANTISED, evaluating, first_of_kind, numbers_of, placed
 from topiarist.models.rebinding import rebind_functions
 from topiarist.randomness import isolated
 from topiarist.tracing.operation import line_of_error
@@ -41,9 +41,19 @@ def check_runnable(model: nn.Module) -> None:
         )
     if (wrapper := type(model).__name__) in _WRAPPERS:
         raise ModelError(f"the network is wrapped in {wrapper}: pass the one inside, model.{_WRAPPERS[wrapper]}")
+    check_unquantised(model)
     for name, module in model.named_modules():
         if any(is_lazy(parameter) for parameter in module.parameters(recurse=False)):
             raise ModelError(f"{described(model, name)} has no values yet: run the network on a batch first")
+
+
+def check_unquantised(model: nn.Module) -> None:
+    """Refuse a network with layers of torch's that compute in 8 bits: their weights are no parameters."""
+    if (name := first_of_kind(model, QUANTISED)) is not None:
+        raise ModelError(
+            f"a quantised network cannot be cut: {described(model, name)} has packed weights of 8 bits;"
+            " cut the network first, and quantise it after"
+        )
 
 
 def arguments(model: nn.Module, example_input: ExampleInput) -> tuple[Args, Kwargs]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,15 +42,20 @@ def suited_batch(sample: Tensor) -> int:
     return min(max(IMAGE_NUMBERS // max(sample.numel(), 1), FEWEST_IMAGES), BATCH_SIZE)
 
 
-def call(model: nn.Module, x: Tensor) -> Tensor:
-    """Return the outputs (n_samples, n_outputs) of samples that are `placed`; one number per sample is one output."""
+def run_samples(model: nn.Module, x: Tensor) -> Any:
+    """Return whatever a network returns for samples that are `placed`; what its forward raises becomes one line."""
     try:
-        logits = model(x)
+        return model(x)
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
         reason = first_line(error)
         raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
+
+
+def call(model: nn.Module, x: Tensor) -> Tensor:
+    """Return the outputs (n_samples, n_outputs) of samples that are `placed`; one number per sample is one output."""
+    logits = run_samples(model, x)
     if isinstance(logits, Tensor) and logits.shape == (len(x),):
         return logits[:, None]
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
