@@ -1,14 +1,18 @@
 """Networks that torch quantised, or prepared for it, are refused with what to do in one line."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.ao import quantization
 
 from topiarist import Budget, anatomy, resize, save
 from topiarist.errors import ModelError
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+
+quantization: Any = torch.ao.quantization  # torch leaves it untyped
 
 
 def layers() -> nn.Sequential:
@@ -34,7 +38,7 @@ def test_a_quantised_network_is_to_be_cut_first() -> None:
 
 def test_a_network_prepared_for_quantisation_is_to_be_cut_before() -> None:
     model = layers().train()
-    model.qconfig = quantization.get_default_qat_qconfig("x86")  # type: ignore[assignment]
+    model.qconfig = quantization.get_default_qat_qconfig("x86")
     with pytest.raises(
         ModelError, match="every space is fixed; '0' prepares it for quantisation: cut the network first"
     ):

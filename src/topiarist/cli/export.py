@@ -41,8 +41,8 @@ def export_command(
     Example: topiarist export digits.safetensors digits --onnx digits.onnx
 
     The file reads raw samples, any number at once, and returns logits and probabilities, or numbers in the units of
-    the training data. Before it is written, its
-    answers are compared with those of torch on the test part of DATA, or on random numbers.
+    the training data, or else whatever tensors the network returns, by name. Before it is written, its answers are
+    compared with those of torch on the test part of DATA, or on random numbers.
     """
     check_options(model, data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
