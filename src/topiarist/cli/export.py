@@ -41,8 +41,8 @@ def export_command(
     Example: topiarist export digits.safetensors digits --onnx digits.onnx
 
     The file reads raw samples, any number at once, and returns logits and probabilities, or numbers in the units of
-    the training data, or else whatever tensors the network returns, by name. Before it is written, its answers are
-    compared with those of torch on the test part of DATA, or on random numbers.
+    the training data. Before it is written, its
+    answers are compared with those of torch on the test part of DATA, or on random numbers.
     """
     check_options(model, data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
@@ -132,15 +132,6 @@ def export_rows(export: JsonObject, label: str) -> dict[str, str]:
 def agreement_line(export: JsonObject) -> str:
     """Return how far a file is from torch, in words."""
     largest = f"{export['largest_difference']:.2g}"
-    if export.get("outputs"):
-        parts = [
-            f"{each['name']} is the same in {each['same']:.2%}"
-            if each["same"] is not None
-            else f"{each['name']} differs by at most {each['largest_difference']:.2g}"
-            f" (numbers up to {each['largest_value']:.2g})"
-            for each in export["outputs"]
-        ]
-        return "; ".join(parts)
     if export["agreement"] is None:
         return f"numbers differ by at most {largest} deviations of the training targets"
     what = "labels" if export.get("metric", "accuracy") != "accuracy" else "class"
