@@ -150,6 +150,7 @@ def test_several_inputs_are_called_like_the_arguments(samples: Any, tmp_path: Pa
         assert_close(found["output"], model(TOKENS[:count], MASK[:count], 2.0))
 
 
+@pytest.mark.slow
 def test_one_mapping_in_and_one_out_also_in_8_bits(tmp_path: Path) -> None:
     model, samples = made(OfBatch), {"tokens": TOKENS, "mask": MASK}
     found = export_int8(model, tmp_path / "m.onnx", samples=samples)
