@@ -24,6 +24,7 @@ def test_it_shows_what_is_there(command: Run) -> None:
     assert packages["torch"]["found"] == version("torch") and packages["torch"]["suits"]
     assert {"onnx", "tables", "sound", "faces", "hub"} <= set(found["extras"]) and "dev" not in found["extras"]
     code, out, err = command("doctor")
+    assert not any(line.endswith(" ") for line in out.splitlines())  # in a pipe, no line is filled with spaces
     assert (code, err) == (0, "") and f"torch {version('torch')}" in out and "accelerators" in out
 
 

@@ -1,11 +1,12 @@
 """What a command shows: a table for people, one JSON object for programs, a bar while one waits."""
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -57,7 +58,17 @@ def console() -> "Console":
     """Return what prints to standard output: as wide as the terminal, and as wide as need be in a pipe."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH, file=cast("IO[str]", Unpadded()))
+
+
+class Unpadded(io.TextIOBase):
+    """Standard output without the spaces at the ends of lines, which fill the last column of a table."""
+
+    encoding = "utf-8"  # streams.py: what a stream cannot encode is written out
+
+    def write(self, text: str) -> int:
+        """Write lines without what follows their last word."""
+        return sys.stdout.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
 
 
 def measurement_rows(measured: JsonObject) -> dict[str, str]:
