@@ -25,6 +25,14 @@ def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path, monkeypatc
     assert (elsewhere / "report.html").read_text() == "drawn"
 
 
+@pytest.mark.slow
+def test_no_window_is_needed_to_draw(installed: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "result.json").write_text(json.dumps(record().to_json()))
+    monkeypatch.setenv("MPLBACKEND", "nonsense")
+    assert installed("report", tmp_path)[::2] == (0, "")
+    assert "<svg" in (tmp_path / "report.html").read_text()
+
+
 def test_two_results_stand_side_by_side(command: Run, tmp_path: Path) -> None:
     one, two = record(), offering()
     for name, each in (("one", one), ("two", two)):

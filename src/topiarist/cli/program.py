@@ -91,6 +91,7 @@ def run() -> int:
     from topiarist.cli.output import InterruptionError
 
     warnings.showwarning = show_warning
+    os.environ["MPLBACKEND"] = "agg"  # commands draw into files; matplotlib cannot be imported with a name it lacks
     try:
         code = build_app(words_of_call())(prog_name="topiarist", standalone_mode=False)
         if code == INTERRUPTED:
