@@ -111,8 +111,9 @@ def dense_words(rows: Sequence[PrunedRow], problem: str) -> str:
     accuracies = [row.dense_accuracy for row in whole.values()]
     one = next(iter(whole.values()))
     spread = f" ± {statistics.stdev(accuracies):.2f}" if len(accuracies) > 1 else ""
+    count = f"{len(whole)} network{'' if len(whole) == 1 else 's'}"
     return (
-        f"{len(whole)} networks, {statistics.mean(accuracies):.2f}{spread} %, {one.dense_parameters:,} parameters, "
+        f"{count}, {statistics.mean(accuracies):.2f}{spread} %, {one.dense_parameters:,} parameters, "
         f"{one.dense_macs:,} multiply-accumulates."
     )
 
