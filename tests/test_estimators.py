@@ -211,6 +211,17 @@ def test_no_validation_part_is_refused() -> None:
         classifier(validation_fraction=0).fit(*blobs())
 
 
+@pytest.mark.parametrize("kind", [RightSizedClassifier, RightSizedRegressor])
+def test_columns_of_one_name_are_one_line(kind: type[RightSizedClassifier | RightSizedRegressor]) -> None:
+    table = pandas.DataFrame(numpy.zeros((4, 3)), columns=["a", "b", "a"])
+    said = "^X has several columns called 'a': rename them, or leave all but one out$"
+    for x in (table, table.astype(str)):
+        with pytest.raises(ValueError, match=said):
+            kind().fit(x, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="y has several columns called 'a'"):
+        kind().fit(table.iloc[:, :2], table)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("several", [False, True])
 def test_numbers_come_back_in_their_units_and_shape(several: bool) -> None:

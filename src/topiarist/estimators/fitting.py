@@ -130,6 +130,8 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     def _training_samples(self, X: Any, y: Any, **checks: Any) -> tuple[Features, NDArray[Any]]:  # noqa: N803
         """Return samples and targets that are checked."""
+        check_names(X, "X")
+        check_names(y, "y")
         if not holds_text(X):
             found: tuple[Features, NDArray[Any]] = validate_data(self, X, y, **NUMBERS, **checks)
             return found
@@ -140,6 +142,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     def _samples(self, X: Any) -> Features:  # noqa: N803
         """Return samples in the form that was trained on."""
+        check_names(X, "X")
         if not self.preprocessing_.columns:
             numbers: Features = validate_data(self, X, reset=False, **NUMBERS)
             return numbers
@@ -157,6 +160,15 @@ def has_columns(y: Any) -> bool:
     """Return whether there are several targets for each sample."""
     shape = y.shape if hasattr(y, "shape") else numpy.asarray(y).shape  # sparse matrices are no arrays
     return len(shape) == 2 and shape[1] > 1
+
+
+def check_names(table: object, what: str) -> None:
+    """Raise where two columns of a table have one name: scikit-learn finds columns by name."""
+    if not isinstance(table, pandas.DataFrame):
+        return
+    names = table.columns[table.columns.duplicated()].unique()
+    if len(names):
+        raise ValueError(f"{what} has several columns called {names[0]!r}: rename them, or leave all but one out")
 
 
 def names_of_columns(y: Any, count: int) -> tuple[str, ...]:
