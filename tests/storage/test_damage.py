@@ -52,6 +52,10 @@ def test_more_bytes_are_found(tmp_path: Path) -> None:
     refused(tmp_path / "m.safetensors", serialise(network()) + b"\0", "not a whole")
 
 
+def test_a_header_of_a_terabyte_is_damage(tmp_path: Path) -> None:
+    refused(tmp_path / "m.safetensors", (2**40).to_bytes(8, "little") + serialise(network())[8:], "not a whole")
+
+
 @pytest.mark.slow
 def test_every_flipped_byte_of_the_weights_is_found(tmp_path: Path) -> None:
     content = serialise(network())

@@ -108,6 +108,7 @@ def member(header: str, body: bytes = b"") -> bytes:
         member("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", bytes(16)),
         member("{'descr': "),
         member("__import__('os')"),
+        member("-" * 9000),
     ],
 )
 def test_members_that_lie(tmp_path: Path, content: bytes) -> None:

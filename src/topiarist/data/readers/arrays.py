@@ -96,7 +96,10 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     with archive.open(member) as stream:
         version = npy.read_magic(stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, columns_first, dtype = header(stream)
+        try:
+            shape, columns_first, dtype = header(stream)
+        except (MemoryError, RecursionError) as error:  # of Python's parser, which nests; a header has 10,000 bytes
+            raise ValueError(f"{member.filename} is damaged: its header nests too deeply to be one") from error
         if dtype.hasobject:
             raise ValueError(f"{member.filename} holds Python objects, which are never unpickled")
         start = stream.tell()
