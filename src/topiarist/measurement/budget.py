@@ -50,7 +50,8 @@ class Budget(Settings):
     threads : int
         How many threads the latency is measured on.
     max_drop : float, optional
-        How much of the score may be lost: 0.01 is one point of accuracy.
+        How much of the score may be lost: 0.01 is one point of accuracy. Of a score of your own it is absolute, in the
+        units of that score.
 
     Raises
     ------

@@ -61,7 +61,8 @@ def resize(
         Your own training, in place of `retraining`: `finetune(model)` trains in place.
     score : callable, optional
         What a loss is judged by: `score(model)`, larger is better. By default accuracy on the validation part;
-        for numbers −ln RMSE, so that `max_drop` is relative; for labels the mean ROC-AUC.
+        for numbers −ln RMSE, so that `max_drop` is relative; for labels the mean ROC-AUC. Of your own score it is
+        absolute, in the units of the score.
         Genetic searches have their own fitness.
     calibration : tensor, sequence or iterable of batches, optional
         Inputs that show what units do. By default those of the training part.
