@@ -59,6 +59,14 @@ def test_a_colour_that_training_never_saw_is_no_error(command: Run, flowers_mode
     assert unseen != pytest.approx(missing, rel=1e-6)
 
 
+def test_a_word_among_numbers_is_a_gap_and_named(command: Run, flowers_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("length,colour,height\n5,red,0\nbent,red,0\n,red,0\n")
+    code, out, err = command("predict", flowers_model, tmp_path / "new.csv")
+    taken = "1 cell(s) taken as missing in column 'length', which holds numbers: the first is 'bent'"
+    assert (code, err) == (0, f"topiarist: note: {taken} in row 2 below the header\n")
+    assert out.splitlines()[2] == out.splitlines()[3] != out.splitlines()[1]
+
+
 def test_predictions_go_to_a_file(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
     out = tmp_path / "p.csv"
     code, said, err = command("predict", flowers_model, flowers, "--out", out)

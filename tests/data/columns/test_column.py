@@ -12,7 +12,7 @@ from topiarist.data.columns.deciding import read_columns
 from topiarist.data.columns.decisions import forms_of
 from topiarist.data.columns.fitting import category_notes, fit_columns
 from topiarist.data.columns.vocabulary import HASHED, MOST_OWN, choose_vocabulary, room, shared_place
-from topiarist.errors import DataError
+from topiarist.errors import DataError, TopiaristWarning
 
 CELLS = strategies.lists(strategies.sampled_from(["red", "green", "blue", "1", None]), min_size=3, max_size=30)
 NUMBER = Column(name="c", kind="number", fill=(7.0,))
@@ -186,8 +186,33 @@ def test_new_cells_are_read_in_the_form_of_training() -> None:
 def test_cells_of_another_kind_are_named(column: str, cell: str, message: str) -> None:
     read = read_columns("t", TABLE)
     columns = fit_columns(read.frame, numpy.arange(4), forms_of(read.decisions))
-    with pytest.raises(DataError, match=message):
-        encode(TABLE.assign(**{column: pandas.Series([cell, None, None, None])}), columns)
+    with pytest.raises(
+        DataError, match=f"{message} in row 1 below the header: correct such cells, or leave them empty"
+    ):
+        encode(TABLE.assign(**{column: pandas.Series([cell, cell, None, None])}), columns)
+
+
+@pytest.mark.parametrize(("column", "kind"), [("price", "numbers"), ("member", "yes or no"), ("when", "dates like")])
+def test_a_word_among_new_cells_is_a_gap_that_is_named(column: str, kind: str) -> None:
+    read = read_columns("t", TABLE)
+    columns = fit_columns(read.frame, numpy.arange(4), forms_of(read.decisions))
+    new, gap = TABLE.copy(), TABLE.copy()
+    new.loc[2, column], gap.loc[2, column] = "perhaps", None
+    taken = rf"1 cell\(s\) taken as missing in column '{column}', which holds {kind}"
+    with pytest.warns(TopiaristWarning, match=f"^{taken}.*: the first is 'perhaps' in row 3 below the header$"):
+        found = encode(new, columns)
+    numpy.testing.assert_array_equal(found, encode(gap, columns))
+
+
+def test_digits_in_another_form_are_refused_unless_rare() -> None:
+    table = pandas.DataFrame({"c": [f"{number} kg" for number in range(40)]})
+    read = read_columns("t", table)
+    columns = fit_columns(read.frame, numpy.arange(40), forms_of(read.decisions))
+    with pytest.raises(DataError, match="must hold numbers with the unit 'kg'; found '4 lb' in row 1 below the header"):
+        encode(pandas.DataFrame({"c": ["4 lb", "5 kg"]}), columns)
+    table.loc[7, "c"] = "4 lb"
+    with pytest.warns(TopiaristWarning, match="the first is '4 lb' in row 8 below the header"):
+        encode(table, columns)
 
 
 def test_columns_of_files_of_before_mean_the_same() -> None:

@@ -116,7 +116,7 @@ class Column:
         if self.kind == "text":
             return self._of_text(values)
         form = self.form or CellForm(kind="number")
-        found = read_cells(values, form)
+        found = read_cells(values, form, new=True)
         if self.kind == "date":
             return date_numbers(found, self.parts)
         return numpy.where(numpy.isinf(found), numpy.nan, found)[:, None]

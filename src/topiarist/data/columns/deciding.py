@@ -56,7 +56,7 @@ def read_as_trained(source: Source, columns: Sequence[Column], ignored: Sequence
     read, decisions = {}, []
     for column in columns:
         assert column.form is not None
-        read[column.name] = values = read_cells(frame[column.name], column.form)
+        read[column.name] = values = read_cells(frame[column.name], column.form, new=True)
         gaps = int(_missing(values).sum())
         decisions.append(
             ColumnDecision(

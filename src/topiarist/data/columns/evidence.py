@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from topiarist.data.columns.numbers import (
     weigh,
     without_unit,
 )
-from topiarist.data.columns.texts import Kind, Texts, texts_of
+from topiarist.data.columns.texts import Kind, Texts, are_words, texts_of
 from topiarist.data.columns.truths import are_truths
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class RawColumn:
             return ""
         bare = replace(measures, words=without_unit(measures.words, unit))
         read = weigh(bare).share
-        return unit if _are_words(bare.words[~read]) and is_mostly(bare, read) and not are_codes(bare) else ""
+        return unit if are_words(bare.words[~read]) and is_mostly(bare, read) and not are_codes(bare) else ""
 
     @cached_property
     def amounts(self) -> Texts:
@@ -179,10 +179,5 @@ def is_mostly(texts: Texts, read: NDArray[numpy.bool_]) -> bool:
     if read.all():
         return bool(len(read))
     rest = texts.words[~read]
-    least = _LEAST_MEASURED if len(rest) <= _FEW_WORDS and _are_words(rest) else _LEAST_SHARE
+    least = _LEAST_MEASURED if len(rest) <= _FEW_WORDS and are_words(rest) else _LEAST_SHARE
     return bool(texts.counts[read].sum() >= least * texts.filled and read.sum() > _FEWEST_NUMBERS)
-
-
-def _are_words(words: NDArray[Any]) -> bool:
-    """Return whether no word has a digit."""
-    return not any(character.isdigit() for word in words for character in word)

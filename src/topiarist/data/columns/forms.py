@@ -1,5 +1,6 @@
 """In which form a column writes its values: decided once, saved with the network, and followed at prediction."""
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -8,12 +9,15 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns.dates import ISO, NEVER, moments, plainly_typed, read_dates, shown_format
 from topiarist.data.columns.numbers import Decimal, plain_numbers, read_numbers, without_unit
-from topiarist.data.columns.texts import Kind, Texts, texts_of
+from topiarist.data.columns.texts import Kind, Texts, are_words, texts_of
 from topiarist.data.columns.truths import read_truths
-from topiarist.errors import DataError
+from topiarist.errors import DataError, TopiaristWarning
 
 if TYPE_CHECKING:
     from topiarist.data.columns.texts import Cells
+
+MOST_UNREAD = 0.05  # of new cells, for those that cannot be read to count as gaps, as in training (evidence.py)
+MOST_UNREAD_WORDS = 0.5  # the same where none of them has a digit: a single one always counts as a gap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +48,11 @@ class CellForm:
         return texts.without_gaps_of(self.kind, more=self.gaps, kept=self.kept)
 
 
-def read_cells(values: "Cells", form: CellForm) -> NDArray[Any]:
+def read_cells(values: "Cells", form: CellForm, *, new: bool = False) -> NDArray[Any]:
     """Return cells as float64, moments or text, with NaN, NaT or None for gaps; raise for what has another form.
 
-    Cells that already are numbers or dates are taken as such.
+    Cells that already are numbers or dates are taken as such. Of `new` ones, which training did not see, a few that
+    cannot be read are gaps, and a warning names the first.
     """
     import pandas  # noqa: PLC0415  # see the top of the package
 
@@ -59,17 +64,17 @@ def read_cells(values: "Cells", form: CellForm) -> NDArray[Any]:
     if kind == "date" and types.is_datetime64_any_dtype(values.dtype):
         return moments(values)
     plain = plain_numbers(values) if kind == "number" and form.decimal == "." and not form.gaps else None
-    return read_texts(texts_of(values), form, name=str(values.name)) if plain is None else plain
+    return read_texts(texts_of(values), form, name=str(values.name), new=new) if plain is None else plain
 
 
-def read_texts(texts: Texts, form: CellForm, *, name: str) -> NDArray[Any]:
+def read_texts(texts: Texts, form: CellForm, *, name: str, new: bool = False) -> NDArray[Any]:
     """Return the cells of a column of text, as `read_cells` does."""
     texts = form.clean(texts)
     if form.kind == "category":
         return texts.spread(texts.words, None)
     if form.kind == "date":
         found = read_dates(texts.words, form.date_format)
-        _refuse(texts, numpy.isnat(found), f"column '{name}' must hold dates like {shown_format(form.date_format)}")
+        _check_read(texts, numpy.isnat(found), name, f"dates like {shown_format(form.date_format)}", new=new)
         return texts.spread(found, NEVER)
     if form.kind == "truth":
         numbers = read_truths(texts.words)
@@ -77,10 +82,21 @@ def read_texts(texts: Texts, form: CellForm, *, name: str) -> NDArray[Any]:
         numbers = read_numbers(without_unit(texts.words, form.unit), form.decimal)
     unit = f" with the unit '{form.unit}'" if form.unit else ""
     what = f"numbers{unit}" if form.kind == "number" else "yes or no"
-    _refuse(texts, numpy.isnan(numbers), f"column '{name}' must hold {what}")
+    _check_read(texts, numpy.isnan(numbers), name, what, new=new)
     return texts.spread(numbers, numpy.nan)
 
 
-def _refuse(texts: Texts, unread: NDArray[numpy.bool_], said: str) -> None:
-    if unread.any():
-        raise DataError(f"{said}; found {texts.words[unread][0]!r}")
+def _check_read(texts: Texts, unread: NDArray[numpy.bool_], name: str, what: str, *, new: bool) -> None:
+    """Raise where words of a column cannot be read; warn where they are few among `new` cells, which are gaps then."""
+    if not unread.any():
+        return
+    place = int(numpy.flatnonzero(unread)[0])
+    word, count = texts.words[place], int(texts.counts[unread].sum())
+    where = f"in row {int((texts.codes == place).argmax()) + 1} below the header"
+    words = are_words(texts.words[unread])
+    most = max(1.0, MOST_UNREAD_WORDS * texts.filled) if words else MOST_UNREAD * texts.filled
+    if not new or count > most:
+        remedy = "correct such cells, or leave them empty where the value is missing"
+        raise DataError(f"column '{name}' must hold {what}; found {word!r} {where}: {remedy}")
+    found = f"{count:,} cell(s) taken as missing in column '{name}', which holds {what}"
+    warnings.warn(f"{found}: the first is {word!r} {where}", TopiaristWarning, stacklevel=2)

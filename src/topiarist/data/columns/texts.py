@@ -105,6 +105,11 @@ def gap_words(kind: Kind) -> frozenset[str]:
     return frozenset(form for word in words for form in (word, word.upper(), word.capitalize(), word.title()))
 
 
+def are_words(words: NDArray[Any]) -> bool:
+    """Return whether no word has a digit."""
+    return not any(character.isdigit() for word in words for character in word)
+
+
 def opposites(texts: Texts) -> tuple[str, ...]:
     """Return the dashes that are the opposite of a plus, and no gaps."""
     return tuple(word for word in texts.words if word in _DASHES) if "+" in texts.words else ()
