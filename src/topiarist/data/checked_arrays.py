@@ -49,7 +49,9 @@ def names_in(path: Path) -> tuple[str, ...]:
 def _checksums_in(metadata: dict[str, str] | None) -> dict[str, str]:
     """Return the checksum of each array; files of before have one entry per array."""
     known = metadata or {}
-    found: dict[str, str] = parse_json(known[_CHECKSUMS]) if _CHECKSUMS in known else known
+    found: Any = parse_json(known[_CHECKSUMS]) if _CHECKSUMS in known else known
+    if not isinstance(found, dict):
+        raise ValueError("checksums have no names")
     return found
 
 
