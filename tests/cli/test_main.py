@@ -173,9 +173,14 @@ with mock.patch.object(sys, "argv", ["topiarist", *sys.argv[1:]]):
         ("--version", "> full", 2, "topiarist: cannot use its input or output: File too large\n"),
     ],
 )
-def test_streams_that_are_closed_or_full(tmp_path: Path, call: str, streams: str, code: int, said: str) -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+def test_streams_that_are_closed_or_full(
+    tmp_path: Path, call: str, streams: str, code: int, said: str, buffered: bool
+) -> None:
     words = shlex.join([sys.executable, "-c", STREAMS, *call.split()])
-    done = subprocess.run(f"{words} {streams}", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    own = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    how: dict[str, Any] = {"shell": True, "cwd": tmp_path, "env": own, "capture_output": True, "text": True}
+    done = subprocess.run(f"{words} {streams}", check=False, **how)
     assert (done.returncode, done.stderr) == (code, said)
 
 

@@ -3,7 +3,7 @@
 import sys
 from typing import NoReturn
 
-from topiarist.cli.streams import open_streams
+from topiarist.cli.streams import flush_streams, open_streams
 
 
 def main() -> NoReturn:
@@ -16,4 +16,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         print("topiarist: interrupted: run the same command again", file=sys.stderr)
         code = 130
+    failed = flush_streams()
+    if failed is not None and code == 0:
+        code = 1 if isinstance(failed, BrokenPipeError) else 2
+        if code == 2:
+            print(f"topiarist: cannot use its input or output: {failed.strerror}", file=sys.stderr)
     sys.exit(code)

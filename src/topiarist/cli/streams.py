@@ -22,3 +22,20 @@ def open_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+
+
+def flush_streams() -> OSError | None:
+    """Write what is left in standard output and error; return why that failed, where it did.
+
+    What cannot be written is dropped: Python would try again when it ends, and end with a code of its own.
+    """
+    failed = None
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if not stream.closed:
+                stream.flush()
+        except OSError as error:
+            failed = failed or error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            stream.flush()
+    return failed
