@@ -3,12 +3,10 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
 from benchmarks.fuzzing.folders import packed_folder, unpacked
 from tests.storage.hub_networks import make_network, write_folder
 from topiarist.storage.hub import hub_example, load_folder
-from topiarist.tracing.running import call
+from topiarist.tracing import anatomy
 
 SHARD = "4KB"  # at most: several files
 
@@ -23,10 +21,10 @@ def hub_folders() -> dict[str, bytes]:
 
 
 def read_hub(file: Path) -> None:
-    """Load a network and run it on its example input, as `anatomy` does."""
-    with unpacked(file) as folder, torch.no_grad():
+    """Load a network and trace it on its example input, as `topiarist anatomy` does."""
+    with unpacked(file) as folder:
         network = load_folder(folder)
-        call(network, hub_example(network))
+        anatomy(network, hub_example(network))
 
 
 def _written(name: str, **how: str) -> bytes:
